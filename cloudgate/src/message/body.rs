@@ -1,0 +1,483 @@
+//! How do bodies come in and go out?
+//!
+//! Incoming: nothing, bytes, or a stream that is read as the handler asks for more, so a peer can
+//! never send faster than somebody reads. Outgoing: bytes, a piece of a file, a reader, or a closure
+//! that writes.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+
+/// Where the bytes of a request body come from.
+///
+/// The server implements it over a connection; tests may implement it over anything.
+pub trait BodySource {
+    /// Puts the next bytes of the body into `buffer`; 0 is the end of the body, or an empty buffer.
+    ///
+    /// The reader accepts `allowed` more bytes: a source that knows that more come may say so at
+    /// once with [`BodyError::TooLarge`] instead of waiting for them.
+    ///
+    /// # Errors
+    /// [`BodyError`] when the body breaks its framing, ends early, comes too slowly or is too large.
+    fn read(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError>;
+
+    /// The length in bytes that the head announced, if it did.
+    fn length(&self) -> Option<u64>;
+}
+
+/// Why a request body could not be read. Every variant but `Disconnected` is the peer's doing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// It is larger than the route allows (bytes); `length` is the announced length, if any.
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+        /// The length that Content-Length announced; `None` for a chunked body.
+        length: Option<u64>,
+    },
+    /// Its chunked framing is broken (RFC 9112 section 7.1).
+    Malformed,
+    /// The peer ended the connection before the body was complete (RFC 9112 section 8).
+    Truncated,
+    /// The peer sent slower than the server's minimum rate.
+    TooSlow,
+    /// The connection failed.
+    Disconnected(io::Error),
+}
+
+impl BodyError {
+    /// The status that tells the client what went wrong.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::Malformed | BodyError::Truncated | BodyError::Disconnected(_) => {
+                StatusCode::BAD_REQUEST
+            }
+            BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+
+    /// The body error inside an [`io::Error`] that reading a [`RequestBody`] gave, if it is one.
+    pub fn within(error: &io::Error) -> Option<&BodyError> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BodyError::TooLarge {
+                limit,
+                length: Some(length),
+            } => {
+                write!(
+                    f,
+                    "the request body has {length} bytes, more than the {limit} bytes allowed here"
+                )
+            }
+            BodyError::TooLarge {
+                limit,
+                length: None,
+            } => {
+                write!(
+                    f,
+                    "the request body is larger than the {limit} bytes allowed here"
+                )
+            }
+            BodyError::Malformed => f.write_str("the chunked request body is malformed"),
+            BodyError::Truncated => f.write_str("the request body ended before it was complete"),
+            BodyError::TooSlow => f.write_str("the request body came too slowly"),
+            BodyError::Disconnected(error) => write!(
+                f,
+                "the connection failed while the request body was read: {error}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BodyError::Disconnected(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<BodyError> for io::Error {
+    fn from(error: BodyError) -> io::Error {
+        let kind = match &error {
+            BodyError::TooLarge { .. } | BodyError::Malformed => io::ErrorKind::InvalidData,
+            BodyError::Truncated => io::ErrorKind::UnexpectedEof,
+            BodyError::TooSlow => io::ErrorKind::TimedOut,
+            BodyError::Disconnected(inner) => inner.kind(),
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// The body of a request: read it as a stream ([`Read`]) or whole ([`RequestBody::read_all`]).
+///
+/// Nothing is read from the peer before the handler asks; a client that waits for
+/// `100 Continue` gets it at the first read (RFC 9110 section 10.1.1).
+pub struct RequestBody<'conn> {
+    source: Source<'conn>,
+    limit: u64,
+    seen: u64,
+}
+
+enum Source<'conn> {
+    Bytes(Bytes),
+    Stream(&'conn mut dyn BodySource),
+}
+
+impl<'conn> RequestBody<'conn> {
+    /// The limit in bytes where neither server nor route says otherwise: 2 MiB.
+    pub const DEFAULT_LIMIT: u64 = 2 << 20;
+
+    /// No body.
+    pub const fn empty() -> RequestBody<'conn> {
+        RequestBody {
+            source: Source::Bytes(Bytes::new()),
+            limit: Self::DEFAULT_LIMIT,
+            seen: 0,
+        }
+    }
+
+    /// A body that is in memory already.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> RequestBody<'conn> {
+        RequestBody {
+            source: Source::Bytes(bytes.into()),
+            limit: Self::DEFAULT_LIMIT,
+            seen: 0,
+        }
+    }
+
+    /// A body that is read as the handler asks for it.
+    pub fn from_source(source: &'conn mut dyn BodySource) -> RequestBody<'conn> {
+        RequestBody {
+            source: Source::Stream(source),
+            limit: Self::DEFAULT_LIMIT,
+            seen: 0,
+        }
+    }
+
+    /// The largest body in bytes that reading accepts.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Changes [`RequestBody::limit`]; a handler may do so before it reads.
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// The length in bytes, if it is known before reading: not for chunked bodies.
+    pub fn length(&self) -> Option<u64> {
+        match &self.source {
+            Source::Bytes(bytes) => Some(self.seen + bytes.len() as u64),
+            Source::Stream(source) => source.length(),
+        }
+    }
+
+    /// Reads what is left of the body into memory.
+    ///
+    /// # Errors
+    /// [`BodyError::TooLarge`] past the limit, decided from the announced length before a byte is
+    /// read where there is one; the other variants as the peer or the connection fails.
+    pub fn read_all(&mut self) -> Result<Bytes, BodyError> {
+        self.check_length()?;
+        if let Source::Bytes(bytes) = &mut self.source {
+            self.seen += bytes.len() as u64;
+            return Ok(std::mem::take(bytes));
+        }
+        // An announced length is the peer's word: it earns no more than 64 KiB ahead of the bytes.
+        let announced = self.length().unwrap_or(4096).clamp(1, 64 << 10) as usize;
+        let mut all = vec![0; announced];
+        let mut filled = 0;
+        loop {
+            if filled == all.len() {
+                all.resize(filled + filled.clamp(4096, 1 << 20), 0);
+            }
+            match self.read_some(&mut all[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+            if self.length() == Some(self.seen) {
+                break;
+            }
+        }
+        all.truncate(filled);
+        Ok(Bytes::from(all))
+    }
+
+    fn check_length(&self) -> Result<(), BodyError> {
+        match self.length() {
+            Some(length) if length > self.limit => Err(BodyError::TooLarge {
+                limit: self.limit,
+                length: Some(length),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, BodyError> {
+        self.check_length()?;
+        if self.seen > self.limit {
+            return Err(BodyError::TooLarge {
+                limit: self.limit,
+                length: None,
+            });
+        }
+        let count = match &mut self.source {
+            Source::Bytes(bytes) => {
+                let count = buffer.len().min(bytes.len());
+                buffer[..count].copy_from_slice(&bytes.split_to(count));
+                count
+            }
+            Source::Stream(source) => match source.read(buffer, self.limit - self.seen) {
+                // The source knows what is left, the reader what was allowed in all.
+                Err(BodyError::TooLarge { .. }) => {
+                    return Err(BodyError::TooLarge {
+                        limit: self.limit,
+                        length: None,
+                    });
+                }
+                other => other?,
+            },
+        };
+        self.seen += count as u64;
+        if self.seen > self.limit {
+            return Err(BodyError::TooLarge {
+                limit: self.limit,
+                length: None,
+            });
+        }
+        Ok(count)
+    }
+}
+
+impl Read for RequestBody<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.read_some(buffer)?)
+    }
+}
+
+impl fmt::Debug for RequestBody<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBody")
+            .field("length", &self.length())
+            .field("limit", &self.limit)
+            .finish()
+    }
+}
+
+/// A piece of an open file, sent without passing through the program's memory where the system can.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    /// The open file.
+    pub file: Arc<File>,
+    /// Where the piece begins, in bytes.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub length: u64,
+}
+
+/// Where a closure body ([`Body::Writer`]) puts its bytes; the server implements it.
+pub trait BodySink {
+    /// Sends `bytes`, or keeps them until there are enough to be worth sending.
+    ///
+    /// # Errors
+    /// When the client is gone or reads too slowly.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Sends everything that was kept.
+    ///
+    /// # Errors
+    /// As [`BodySink::write_all`].
+    fn flush(&mut self) -> io::Result<()>;
+}
+
+/// What a closure body writes to: a [`Write`] whose `flush` reaches the client.
+pub struct BodyWriter<'conn>(&'conn mut dyn BodySink);
+
+impl<'conn> BodyWriter<'conn> {
+    /// A writer over `sink`.
+    pub fn new(sink: &'conn mut dyn BodySink) -> BodyWriter<'conn> {
+        BodyWriter(sink)
+    }
+}
+
+impl Write for BodyWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl fmt::Debug for BodyWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BodyWriter")
+    }
+}
+
+/// What a closure body is: called once, after the head was sent.
+pub type WriteBody = Box<dyn FnOnce(&mut BodyWriter<'_>) -> io::Result<()> + Send>;
+
+/// The body of a response.
+#[derive(Default)]
+#[non_exhaustive]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Bytes in memory; cheap to share.
+    Bytes(Bytes),
+    /// A piece of a file.
+    File(FileRange),
+    /// Whatever the reader gives, of `length` bytes if that is known.
+    Reader {
+        /// Read until it ends, or until `length` bytes.
+        reader: Box<dyn Read + Send>,
+        /// Its length in bytes, if known: it becomes Content-Length.
+        length: Option<u64>,
+    },
+    /// Whatever the closure writes.
+    Writer(WriteBody),
+}
+
+impl Body {
+    /// The length in bytes, if it is known before sending.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Body::Empty => Some(0),
+            Body::Bytes(bytes) => Some(bytes.len() as u64),
+            Body::File(range) => Some(range.length),
+            Body::Reader { length, .. } => *length,
+            Body::Writer(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Body::Empty => "Empty",
+            Body::Bytes(_) => "Bytes",
+            Body::File(_) => "File",
+            Body::Reader { .. } => "Reader",
+            Body::Writer(_) => "Writer",
+        };
+        f.debug_tuple(kind).field(&self.length()).finish()
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Body {
+        Body::Bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Body {
+        Body::Bytes(bytes.into())
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Body {
+        Body::Bytes(text.into())
+    }
+}
+
+impl From<&'static str> for Body {
+    fn from(text: &'static str) -> Body {
+        Body::Bytes(Bytes::from_static(text.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Pieces(Vec<&'static [u8]>, Option<u64>);
+
+    impl BodySource for Pieces {
+        fn read(&mut self, buffer: &mut [u8], _allowed: u64) -> Result<usize, BodyError> {
+            let Some(piece) = self.0.first_mut() else {
+                return Ok(0);
+            };
+            let count = piece.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&piece[..count]);
+            *piece = &piece[count..];
+            if piece.is_empty() {
+                self.0.remove(0);
+            }
+            Ok(count)
+        }
+
+        fn length(&self) -> Option<u64> {
+            self.1
+        }
+    }
+
+    #[test]
+    fn a_stream_is_read_to_its_end() {
+        for length in [None, Some(11)] {
+            let mut pieces = Pieces(vec![b"hello", b" ", b"world"], length);
+            assert_eq!(
+                RequestBody::from_source(&mut pieces).read_all().unwrap(),
+                "hello world"
+            );
+        }
+    }
+
+    #[test]
+    fn the_limit_itself_is_allowed_and_one_past_it_is_not() {
+        for length in [None, Some(5)] {
+            let mut pieces = Pieces(vec![b"hel", b"lo"], length);
+            let mut body = RequestBody::from_source(&mut pieces);
+            body.set_limit(5);
+            assert_eq!(body.read_all().unwrap(), "hello");
+
+            let mut pieces = Pieces(vec![b"hel", b"lo"], length);
+            let mut body = RequestBody::from_source(&mut pieces);
+            body.set_limit(4);
+            let error = body.read_all().unwrap_err();
+            assert!(
+                matches!(error, BodyError::TooLarge { limit: 4, length: said } if said == length)
+            );
+            assert_eq!(error.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        }
+    }
+
+    #[test]
+    fn an_announced_length_past_the_limit_is_refused_before_a_byte_is_read() {
+        let mut pieces = Pieces(vec![b"hello"], Some(1 << 40));
+        assert!(matches!(
+            RequestBody::from_source(&mut pieces).read_all(),
+            Err(BodyError::TooLarge { length: Some(length), .. }) if length == 1 << 40
+        ));
+        assert_eq!(pieces.0.len(), 1);
+    }
+
+    #[test]
+    fn a_body_error_survives_the_trip_through_io_error() {
+        let mut body = RequestBody::from_bytes("hello");
+        body.set_limit(4);
+        let error = body.read(&mut [0; 8]).unwrap_err();
+        assert!(matches!(
+            BodyError::within(&error),
+            Some(BodyError::TooLarge { limit: 4, .. })
+        ));
+    }
+}

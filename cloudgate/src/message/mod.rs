@@ -1,0 +1,22 @@
+//! Which values and contracts do all layers share?
+//!
+//! A request goes in, a response comes out, a [`Service`] is whatever does that. Nothing here
+//! knows sockets, coroutines or a parser, so an application is testable as a plain function.
+
+pub mod body;
+pub mod deadline;
+pub mod headers;
+pub mod mime;
+pub mod query;
+pub mod request;
+pub mod response;
+pub mod service;
+pub mod upgrade;
+
+pub use body::{Body, BodyError, BodySink, BodySource, BodyWriter, FileRange, RequestBody};
+pub use deadline::Deadline;
+pub use headers::{HeaderError, Headers};
+pub use request::{Request, RequestHead, Version};
+pub use response::Response;
+pub use service::{Service, StartError};
+pub use upgrade::Duplex;

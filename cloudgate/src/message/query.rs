@@ -1,0 +1,115 @@
+//! What do the percent-encoded parts of a request target mean?
+//!
+//! RFC 3986: a target is split first and decoded after, so `%2F` in a segment is a character of
+//! it and never a separator.
+
+use std::borrow::Cow;
+
+/// Why a target was refused: it holds a byte that no target may hold, or a `%` without two hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidTarget;
+
+/// Checks an origin-form target or `*` and puts it into `into`, with unreserved characters of its
+/// path decoded (RFC 3986 section 6.2.2.2), so that `/%61` and `/a` are one path for every layer.
+///
+/// The query is left as it is: forms in the wild hold a bare `%` there.
+pub(crate) fn normalise_target(target: &str, into: &mut String) -> Result<(), InvalidTarget> {
+    into.clear();
+    let bytes = target.as_bytes();
+    if !target.starts_with('/') && target != "*" {
+        return Err(InvalidTarget);
+    }
+    if bytes
+        .iter()
+        .any(|&byte| !(0x21..0x7f).contains(&byte) || byte == b'#')
+    {
+        return Err(InvalidTarget);
+    }
+    let path_end = memchr::memchr(b'?', bytes).unwrap_or(bytes.len());
+    let path = &target[..path_end];
+    if memchr::memchr(b'%', path.as_bytes()).is_none() {
+        into.push_str(target);
+        return Ok(());
+    }
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        into.push_str(&rest[..at]);
+        let byte = decode_byte(&rest.as_bytes()[at..]).ok_or(InvalidTarget)?;
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            into.push(byte as char);
+        } else {
+            into.push_str(&rest[at..at + 3].to_ascii_uppercase());
+        }
+        rest = &rest[at + 3..];
+    }
+    into.push_str(rest);
+    into.push_str(&target[path_end..]);
+    Ok(())
+}
+
+/// The byte that a `%XX` at the start of `text` stands for.
+fn decode_byte(text: &[u8]) -> Option<u8> {
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    let (high, low) = (digit(*text.get(1)?)?, digit(*text.get(2)?)?);
+    Some((high * 16 + low) as u8)
+}
+
+/// One segment of a path, decoded; `None` if it is no UTF-8 or holds a NUL.
+pub(crate) fn decode_segment(segment: &str) -> Option<Cow<'_, str>> {
+    let text = percent_encoding::percent_decode_str(segment)
+        .decode_utf8()
+        .ok()?;
+    (!text.contains('\0')).then_some(text)
+}
+
+/// The `name=value` pairs of a query or an urlencoded form, `+` and `%XX` decoded, in order.
+pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    form_urlencoded::parse(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(target: &str, want: Option<&str>) {
+        let mut into = String::new();
+        let got = normalise_target(target, &mut into)
+            .ok()
+            .map(|()| into.as_str());
+        assert_eq!(got, want, "{target:?}");
+    }
+
+    #[test]
+    fn targets_are_checked_and_unreserved_characters_decoded() {
+        for (target, want) in [
+            ("/", Some("/")),
+            ("*", Some("*")),
+            ("/a/b?c=d", Some("/a/b?c=d")),
+            ("/%61%2e%2E%7e%2D%5f", Some("/a..~-_")),
+            ("/a%2fb%20c", Some("/a%2Fb%20c")),
+            ("/a?b=%zz%", Some("/a?b=%zz%")),
+            ("/%00", Some("/%00")),
+            ("/%zz", None),
+            ("/%4", None),
+            ("/%", None),
+            ("/%+1", None),
+            ("/a b", None),
+            ("/a#b", None),
+            ("/\u{e9}", None),
+            ("/\u{7f}", None),
+            ("a", None),
+            ("", None),
+        ] {
+            check(target, want);
+        }
+    }
+
+    #[test]
+    fn segments_decode_to_text_without_nul() {
+        assert_eq!(decode_segment("a%2Fb%20c").as_deref(), Some("a/b c"));
+        assert_eq!(decode_segment("caf%C3%A9").as_deref(), Some("caf\u{e9}"));
+        assert_eq!(decode_segment("%ff"), None);
+        assert_eq!(decode_segment("a%00"), None);
+    }
+}

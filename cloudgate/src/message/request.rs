@@ -1,0 +1,273 @@
+//! What does a handler know of a request?
+
+use std::any::Any;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+
+use super::body::RequestBody;
+use super::headers::Headers;
+use super::query;
+
+/// The version of HTTP that a request was made in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0: one request a connection unless asked otherwise, no chunked coding.
+    Http10,
+    /// HTTP/1.1, and any later minor version (RFC 9110 section 2.5).
+    #[default]
+    Http11,
+}
+
+/// Everything in front of the body, in buffers that the connection uses again.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    /// Path and query, or `*`.
+    pub(crate) target: String,
+    /// Where the `?` stands in `target`.
+    pub(crate) question: Option<usize>,
+    /// The authority of an absolute-form target, which counts more than Host (RFC 9112 section 3.2.2).
+    pub(crate) authority: Option<String>,
+    pub(crate) headers: Headers,
+}
+
+impl RequestHead {
+    /// The method.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The version of HTTP.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Path and query, as in `/a/b?c=d`.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The path, percent-encoded as it was sent but for characters that need no encoding.
+    pub fn path(&self) -> &str {
+        &self.target[..self.question.unwrap_or(self.target.len())]
+    }
+
+    /// The text behind the `?`; empty if there is none.
+    pub fn query(&self) -> &str {
+        self.question.map_or("", |at| &self.target[at + 1..])
+    }
+
+    /// The header fields.
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// The host and port that the client wants to talk to.
+    pub fn host(&self) -> Option<&str> {
+        self.authority
+            .as_deref()
+            .or_else(|| self.headers.get("host"))
+    }
+
+    /// Forgets the request and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.target.clear();
+        self.question = None;
+        self.authority = None;
+        self.headers.clear();
+    }
+
+    /// Forgets the request and gives large buffers back.
+    pub(crate) fn release(&mut self) {
+        self.clear();
+        self.headers.shrink();
+        self.target.shrink_to(256);
+    }
+}
+
+/// What the application notes on a request: itself, the route that was matched, the path's captures.
+///
+/// It stays with the connection from one request to the next, so the reference count of the
+/// application changes once a connection and not once a request.
+#[derive(Default)]
+pub(crate) struct Scope {
+    pub(crate) application: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) route: usize,
+    pub(crate) captures: Vec<String>,
+}
+
+/// A request, as handlers and services get it.
+///
+/// It lends out the connection's buffers, hence the one lifetime, which is elided wherever a
+/// handler is written. A test makes one without a connection:
+///
+/// ```
+/// use cloudgate::{Method, Request};
+/// let request = Request::new(Method::GET, "/a?b=c").with_header("Accept", "text/html");
+/// assert_eq!((request.path(), request.query()), ("/a", "b=c"));
+/// assert_eq!(request.header("accept"), Some("text/html"));
+/// ```
+pub struct Request<'conn> {
+    pub(crate) head: Arc<RequestHead>,
+    peer: SocketAddr,
+    body: RequestBody<'conn>,
+    pub(crate) scope: Scope,
+}
+
+impl<'conn> Request<'conn> {
+    /// A request for a test or an in-process call, from 127.0.0.1 and without a body.
+    ///
+    /// # Panics
+    /// When `target` is not `*` or a path that begins with `/`, holds a space, a control or a
+    /// non-ASCII character, or a `%` in its path that no two hex digits follow.
+    pub fn new(method: Method, target: &str) -> Request<'conn> {
+        let mut head = RequestHead {
+            method,
+            ..RequestHead::default()
+        };
+        query::normalise_target(target, &mut head.target)
+            .expect("a request target is a path such as /a/b?c=d, percent-encoded where needed");
+        head.question = head.target.find('?');
+        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        Request::assemble(Arc::new(head), peer, RequestBody::empty(), Scope::default())
+    }
+
+    /// A GET request; see [`Request::new`].
+    ///
+    /// # Panics
+    /// As [`Request::new`].
+    pub fn get(target: &str) -> Request<'conn> {
+        Request::new(Method::GET, target)
+    }
+
+    /// A POST request; see [`Request::new`].
+    ///
+    /// # Panics
+    /// As [`Request::new`].
+    pub fn post(target: &str) -> Request<'conn> {
+        Request::new(Method::POST, target)
+    }
+
+    /// The same request with one more header field.
+    ///
+    /// # Panics
+    /// When the name is no token or the value holds a control character.
+    pub fn with_header(mut self, name: &str, value: &str) -> Request<'conn> {
+        self.headers_mut()
+            .append(name, value)
+            .expect("a header without control characters");
+        self
+    }
+
+    /// The same request with this body, and its length as Content-Length.
+    pub fn with_body(mut self, body: impl Into<Bytes>) -> Request<'conn> {
+        let body = body.into();
+        self.headers_mut()
+            .set("Content-Length", body.len().to_string())
+            .expect("digits make a valid header value");
+        self.body = RequestBody::from_bytes(body);
+        self
+    }
+
+    /// The same request with `value` as its JSON body.
+    ///
+    /// # Panics
+    /// When `value` cannot be serialized, for instance a map whose keys are no strings.
+    pub fn with_json(self, value: &impl serde::Serialize) -> Request<'conn> {
+        let body = serde_json::to_vec(value).expect("a value that serializes to JSON");
+        self.with_header("Content-Type", "application/json")
+            .with_body(body)
+    }
+
+    /// The same request from another address.
+    pub fn with_peer(mut self, peer: SocketAddr) -> Request<'conn> {
+        self.peer = peer;
+        self
+    }
+
+    pub(crate) fn assemble(
+        head: Arc<RequestHead>,
+        peer: SocketAddr,
+        body: RequestBody<'conn>,
+        scope: Scope,
+    ) -> Request<'conn> {
+        Request {
+            head,
+            peer,
+            body,
+            scope,
+        }
+    }
+
+    /// The method.
+    pub fn method(&self) -> &Method {
+        &self.head.method
+    }
+
+    /// The version of HTTP.
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// Path and query, as in `/a/b?c=d`.
+    pub fn target(&self) -> &str {
+        self.head.target()
+    }
+
+    /// The path, percent-encoded as it was sent but for characters that need no encoding
+    /// (RFC 3986 section 6.2.2.2).
+    pub fn path(&self) -> &str {
+        self.head.path()
+    }
+
+    /// The text behind the `?`; empty if there is none.
+    pub fn query(&self) -> &str {
+        self.head.query()
+    }
+
+    /// The host and port that the client wants to talk to.
+    pub fn host(&self) -> Option<&str> {
+        self.head.host()
+    }
+
+    /// The header fields.
+    pub fn headers(&self) -> &Headers {
+        &self.head.headers
+    }
+
+    /// The header fields, to change them.
+    pub fn headers_mut(&mut self) -> &mut Headers {
+        &mut Arc::make_mut(&mut self.head).headers
+    }
+
+    /// The first value of a header field, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.headers.get(name)
+    }
+
+    /// The address of the other end of the connection.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The body, to be read.
+    pub fn body(&mut self) -> &mut RequestBody<'conn> {
+        &mut self.body
+    }
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", self.method())
+            .field("target", &self.target())
+            .field("headers", self.headers())
+            .field("body", &self.body)
+            .finish()
+    }
+}

@@ -1,0 +1,232 @@
+//! What does a handler answer?
+
+use bytes::Bytes;
+use http::StatusCode;
+
+use super::body::{Body, BodyWriter, FileRange};
+use super::headers::Headers;
+
+/// A response: status, header fields and body.
+///
+/// The server adds `Date`, `Content-Length` or `Transfer-Encoding`, and `Connection`; what a
+/// handler sets of these does not go out.
+///
+/// ```
+/// use cloudgate::{Response, Status};
+/// let response = Response::html("<h1>Made</h1>").with_status(Status::CREATED).header("X-Id", "7");
+/// assert_eq!(response.status(), 201);
+/// assert_eq!(response.headers().get("content-type"), Some("text/html; charset=utf-8"));
+/// assert_eq!(response.text(), "<h1>Made</h1>");
+/// ```
+#[derive(Debug, Default)]
+pub struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: Headers,
+    pub(crate) body: Body,
+}
+
+impl Response {
+    /// A response of this status without a body.
+    pub fn new(status: StatusCode) -> Response {
+        Response {
+            status,
+            ..Response::default()
+        }
+    }
+
+    /// 200 with an HTML body.
+    pub fn html(body: impl Into<Body>) -> Response {
+        Response::of_type("text/html; charset=utf-8", body)
+    }
+
+    /// 200 with a plain text body.
+    pub fn text_plain(body: impl Into<Body>) -> Response {
+        Response::of_type("text/plain; charset=utf-8", body)
+    }
+
+    /// 200 with a body of this media type; a text type should name its charset.
+    pub fn of_type(media_type: &str, body: impl Into<Body>) -> Response {
+        Response {
+            status: StatusCode::OK,
+            headers: Headers::new(),
+            body: body.into(),
+        }
+        .header("Content-Type", media_type)
+    }
+
+    /// 200 with `value` as JSON. A value that cannot be serialized is a 500, and the log says why.
+    pub fn json(value: &impl serde::Serialize) -> Response {
+        match serde_json::to_vec(value) {
+            Ok(bytes) => Response::of_type("application/json", bytes),
+            Err(error) => {
+                log::error!(
+                    "a response of type {} is no JSON: {error}",
+                    std::any::type_name_of_val(value)
+                );
+                Response::error(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    /// 200 with a piece of a file.
+    pub fn file(range: FileRange) -> Response {
+        Response {
+            status: StatusCode::OK,
+            headers: Headers::new(),
+            body: Body::File(range),
+        }
+    }
+
+    /// 200 with whatever `write` writes: its `flush` sends what was written so far.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// let response = cloudgate::Response::stream(|out| {
+    ///     writeln!(out, "first")?;
+    ///     out.flush()?;
+    ///     writeln!(out, "second")
+    /// });
+    /// ```
+    pub fn stream(
+        write: impl FnOnce(&mut BodyWriter<'_>) -> std::io::Result<()> + Send + 'static,
+    ) -> Response {
+        Response {
+            status: StatusCode::OK,
+            headers: Headers::new(),
+            body: Body::Writer(Box::new(write)),
+        }
+    }
+
+    /// This status with its own name as a plain text body, such as `404 Not Found`.
+    pub fn error(status: StatusCode) -> Response {
+        let reason = status.canonical_reason().unwrap_or("Error");
+        Response::text_plain(format!("{} {reason}\n", status.as_u16())).with_status(status)
+    }
+
+    /// The same response with another status.
+    pub fn with_status(mut self, status: StatusCode) -> Response {
+        self.status = status;
+        self
+    }
+
+    /// The same response with this header field in place of any of the same name.
+    ///
+    /// A name that is no token, or a value with a line break or another control character, would
+    /// split the response: the answer becomes a 500, and the log names the field.
+    pub fn header(mut self, name: &str, value: &str) -> Response {
+        match self.headers.set(name, value) {
+            Ok(()) => self,
+            Err(error) => {
+                log::error!(
+                    "the response header {name:?} cannot be sent: {error}; its value is {value:?}"
+                );
+                Response::error(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    /// The same response with this body.
+    pub fn with_body(mut self, body: impl Into<Body>) -> Response {
+        self.body = body.into();
+        self
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The header fields that were set.
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// The header fields, to change them.
+    pub fn headers_mut(&mut self) -> &mut Headers {
+        &mut self.headers
+    }
+
+    /// The body.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// Takes the body out and leaves none.
+    pub fn take_body(&mut self) -> Body {
+        std::mem::take(&mut self.body)
+    }
+
+    /// The body's bytes, for tests of a handler: streams and files are read to their end here.
+    ///
+    /// # Panics
+    /// When a reader, file or closure body fails.
+    pub fn bytes(mut self) -> Bytes {
+        collect(self.take_body()).expect("a body that can be read")
+    }
+
+    /// The body as text, for tests of a handler; bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// # Panics
+    /// As [`Response::bytes`].
+    pub fn text(self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+}
+
+fn collect(body: Body) -> std::io::Result<Bytes> {
+    use std::io::{Read, Seek, SeekFrom};
+
+    struct Memory(Vec<u8>);
+    impl super::body::BodySink for Memory {
+        fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+            self.0.extend_from_slice(bytes);
+            Ok(())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut memory = Memory(Vec::new());
+    match body {
+        Body::Empty => {}
+        Body::Bytes(bytes) => return Ok(bytes),
+        Body::File(range) => {
+            let mut file = &*range.file;
+            file.seek(SeekFrom::Start(range.offset))?;
+            file.take(range.length).read_to_end(&mut memory.0)?;
+        }
+        Body::Reader { reader, length } => {
+            reader
+                .take(length.unwrap_or(u64::MAX))
+                .read_to_end(&mut memory.0)?;
+        }
+        Body::Writer(write) => write(&mut BodyWriter::new(&mut memory))?,
+    }
+    Ok(memory.0.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_header_that_would_split_the_response_becomes_a_500() {
+        let response = Response::html("secret").header("Location", "/a\r\nSet-Cookie: b=c");
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.headers().get("set-cookie"), None);
+        assert!(!response.text().contains("secret"));
+    }
+
+    #[test]
+    fn every_kind_of_body_can_be_collected() {
+        let stream = Response::stream(|out| write!(out, "a{}", 1));
+        assert_eq!(stream.text(), "a1");
+        let reader = Body::Reader {
+            reader: Box::new(&b"abcdef"[..]),
+            length: Some(3),
+        };
+        assert_eq!(Response::default().with_body(reader).text(), "abc");
+    }
+}

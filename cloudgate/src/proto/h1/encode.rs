@@ -1,0 +1,264 @@
+//! How is a response written?
+
+use http::StatusCode;
+
+use crate::message::{Headers, Version};
+
+/// How the end of a response's body will be known to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseLength {
+    /// The status allows no body, and no length is sent (1xx, 204, 304; RFC 9112 section 6.3).
+    Bodiless,
+    /// This many bytes.
+    Sized(u64),
+    /// Chunks.
+    Chunked,
+    /// The end of the connection, for HTTP/1.0 clients.
+    UntilClose,
+}
+
+/// What the connection adds to a response.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope<'a> {
+    /// The version of the request, whose client has to understand the answer.
+    pub version: Version,
+    /// Whether the connection stays open behind this response.
+    pub keep_alive: bool,
+    /// How the body's end will be known.
+    pub length: ResponseLength,
+    /// The value of Date (RFC 9110 section 6.6.1).
+    pub date: &'a [u8],
+}
+
+/// Appends the status line and the header fields.
+///
+/// Fields that belong to the connection are the server's: what `headers` says of Connection,
+/// Content-Length, Transfer-Encoding, Keep-Alive and Date is left out.
+pub fn head(out: &mut Vec<u8>, status: StatusCode, headers: &Headers, envelope: Envelope<'_>) {
+    status_line(out, status);
+    if headers.iter().any(|(name, _)| belongs_to_connection(name)) {
+        for (name, value) in headers
+            .iter()
+            .filter(|(name, _)| !belongs_to_connection(name))
+        {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value);
+            out.extend_from_slice(b"\r\n");
+        }
+    } else {
+        out.extend_from_slice(headers.wire());
+    }
+    match envelope.length {
+        ResponseLength::Sized(length) => {
+            out.extend_from_slice(b"Content-Length: ");
+            decimal(out, length);
+            out.extend_from_slice(b"\r\n");
+        }
+        ResponseLength::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        ResponseLength::Bodiless | ResponseLength::UntilClose => {}
+    }
+    if !envelope.keep_alive {
+        out.extend_from_slice(b"Connection: close\r\n");
+    } else if envelope.version == Version::Http10 {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+    }
+    out.extend_from_slice(b"Date: ");
+    out.extend_from_slice(envelope.date);
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// Appends `100 Continue` (RFC 9110 section 15.2.1).
+pub fn continue_100(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+/// Appends one chunk; empty data is left out, for it would end the body.
+pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
+    if data.is_empty() {
+        return;
+    }
+    chunk_start(out, data.len());
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the size line of a chunk of `length` bytes; the data and CRLF are to follow.
+fn chunk_start(out: &mut Vec<u8>, length: usize) {
+    let mut left = usize::BITS - length.leading_zeros();
+    while left > 0 {
+        left = left.next_multiple_of(4) - 4;
+        out.push(b"0123456789abcdef"[length >> left & 0xf]);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the last chunk and an empty trailer section.
+pub fn last_chunk(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n\r\n");
+}
+
+fn status_line(out: &mut Vec<u8>, status: StatusCode) {
+    if status == StatusCode::OK {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        return;
+    }
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    // The space stays where there is no reason phrase (RFC 9112 section 4).
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn belongs_to_connection(name: &str) -> bool {
+    match name.len() {
+        4 => name.eq_ignore_ascii_case("date"),
+        10 => name.eq_ignore_ascii_case("connection") || name.eq_ignore_ascii_case("keep-alive"),
+        14 => name.eq_ignore_ascii_case("content-length"),
+        17 => name.eq_ignore_ascii_case("transfer-encoding"),
+        _ => false,
+    }
+}
+
+fn decimal(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encode(
+        status: StatusCode,
+        headers: &Headers,
+        version: Version,
+        keep_alive: bool,
+        length: ResponseLength,
+    ) -> String {
+        let mut out = Vec::new();
+        head(
+            &mut out,
+            status,
+            headers,
+            Envelope {
+                version,
+                keep_alive,
+                length,
+                date: b"now",
+            },
+        );
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn heads() {
+        let mut headers = Headers::new();
+        headers.append("Content-Type", "text/html").unwrap();
+        assert_eq!(
+            encode(
+                StatusCode::OK,
+                &headers,
+                Version::Http11,
+                true,
+                ResponseLength::Sized(12)
+            ),
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 12\r\nDate: now\r\n\r\n"
+        );
+        assert_eq!(
+            encode(
+                StatusCode::NOT_FOUND,
+                &headers,
+                Version::Http10,
+                true,
+                ResponseLength::Sized(0)
+            ),
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: keep-alive\r\nDate: now\r\n\r\n"
+        );
+        assert_eq!(
+            encode(
+                StatusCode::NO_CONTENT,
+                &Headers::new(),
+                Version::Http11,
+                false,
+                ResponseLength::Bodiless
+            ),
+            "HTTP/1.1 204 No Content\r\nConnection: close\r\nDate: now\r\n\r\n"
+        );
+        assert_eq!(
+            encode(
+                StatusCode::from_u16(299).unwrap(),
+                &Headers::new(),
+                Version::Http11,
+                true,
+                ResponseLength::Chunked
+            ),
+            "HTTP/1.1 299 \r\nTransfer-Encoding: chunked\r\nDate: now\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_the_connection_is_not_the_handlers() {
+        let mut headers = Headers::new();
+        for (name, value) in [
+            ("content-length", "99"),
+            ("A", "b"),
+            ("Transfer-Encoding", "x"),
+            ("CONNECTION", "y"),
+            ("date", "z"),
+            ("Keep-Alive", "w"),
+        ] {
+            headers.append(name, value).unwrap();
+        }
+        assert_eq!(
+            encode(
+                StatusCode::OK,
+                &headers,
+                Version::Http11,
+                true,
+                ResponseLength::Sized(1)
+            ),
+            "HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\nDate: now\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn chunks_have_the_shortest_hex_size() {
+        for (length, want) in [
+            (1, "1"),
+            (15, "f"),
+            (16, "10"),
+            (255, "ff"),
+            (4096, "1000"),
+            (0x12345, "12345"),
+        ] {
+            let mut out = Vec::new();
+            chunk(&mut out, &vec![b'x'; length]);
+            assert_eq!(&out[..want.len() + 2], format!("{want}\r\n").as_bytes());
+            assert_eq!(out.len(), want.len() + 4 + length);
+        }
+        let mut out = Vec::new();
+        chunk(&mut out, b"");
+        last_chunk(&mut out);
+        assert_eq!(out, b"0\r\n\r\n");
+    }
+
+    #[test]
+    fn numbers_are_written_in_full() {
+        for number in [0, 9, 10, 12_345, u64::MAX] {
+            let mut out = Vec::new();
+            decimal(&mut out, number);
+            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+        }
+    }
+}
