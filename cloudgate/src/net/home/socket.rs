@@ -1,0 +1,100 @@
+//! How does a coroutine wait for a descriptor without leaving its worker?
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use may::io::{CoIo, WaitIo};
+
+use super::agent::Waker;
+use super::{check_home, workers};
+
+/// What a wait reported.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Events(usize);
+
+impl Events {
+    /// Bytes or the end of the stream can be read.
+    pub(crate) fn readable(self) -> bool {
+        self.0 & (0x1 | 0x8 | 0x10 | 0x2000) != 0
+    }
+
+    /// The peer has ended its side, or the connection failed: reads go on to the very end.
+    pub(crate) fn hung_up(self) -> bool {
+        self.0 & (0x8 | 0x10 | 0x2000) != 0
+    }
+}
+
+/// A nonblocking descriptor that a coroutine of one worker waits on.
+pub(crate) struct Socket<T: AsRawFd> {
+    io: CoIo<T>,
+    worker: usize,
+}
+
+impl<T: AsRawFd> Socket<T> {
+    /// Registers `io` with the poller of `worker`. Its number must be congruent to the worker
+    /// ([`move_to`]): may polls it on the worker that the number says.
+    ///
+    /// # Errors
+    /// When the system's poller refuses it.
+    pub(crate) fn at_home(worker: usize, io: T) -> io::Result<Socket<T>> {
+        debug_assert_eq!(
+            io.as_raw_fd() as usize % workers(),
+            worker,
+            "moved to its worker first"
+        );
+        let io = CoIo::new(io).map_err(io::Error::from)?;
+        Ok(Socket { io, worker })
+    }
+
+    /// The descriptor, for nonblocking reads and writes.
+    pub(crate) fn get(&self) -> &T {
+        self.io.inner()
+    }
+
+    /// Waits for the next event or wake-up; returns at once if one came since the last wait.
+    pub(crate) fn wait(&self) -> Events {
+        let events = self.io.wait_io();
+        check_home(self.worker);
+        Events(events)
+    }
+
+    /// A handle that wakes the waiting coroutine from any thread.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker::new(self.worker, self.io.waker())
+    }
+}
+
+/// Gives the descriptor a number that is congruent to `worker` modulo `workers`.
+///
+/// # Errors
+/// When the process has no such number left.
+pub(crate) fn move_to(mut fd: OwnedFd, worker: usize, workers: usize) -> io::Result<OwnedFd> {
+    // Numbers that do not fit are held until the end, or the system would hand them out again.
+    let mut unfit = Vec::new();
+    while fd.as_raw_fd() as usize % workers != worker {
+        let next = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), fd.as_raw_fd() + 1)?;
+        unfit.push(std::mem::replace(&mut fd, next));
+        if unfit.len() > 64 * workers {
+            return Err(io::Error::from_raw_os_error(
+                rustix::io::Errno::MFILE.raw_os_error(),
+            ));
+        }
+    }
+    Ok(fd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_moves_to_the_number_of_its_worker() {
+        for worker in 0..3 {
+            let file = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+            assert_eq!(
+                move_to(file, worker, 3).unwrap().as_raw_fd() as usize % 3,
+                worker
+            );
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! How do bytes and waiting work on this machine?
+//!
+//! ```text
+//!  home      workers, coroutines that stay on theirs, sleep, wake-ups, threads for blocking work
+//!  transport a socket of a worker as a Duplex
+//!  deadline  the clock, the watch list, the sweeper that wakes what is late
+//!  listener  a bound port with one descriptor a worker
+//!  buffer    the bytes that were read and not used yet
+//! ```
+//!
+//! Nothing here knows HTTP.
+
+pub mod buffer;
+pub mod deadline;
+pub mod home;
+pub mod listener;
+pub mod transport;

@@ -1,0 +1,111 @@
+//! What carries a connection's bytes?
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use super::deadline::Registration;
+use super::home::Socket;
+use crate::message::{Deadline, Duplex};
+
+/// How much of a file one call hands to the system, in bytes: past it other connections get a turn.
+const FILE_PIECE: u64 = 1 << 20;
+
+/// A plain TCP connection of one worker.
+pub(crate) struct Plain {
+    // Before the socket: the sweeper must not wake a descriptor that is somebody else's already.
+    registration: Registration,
+    socket: Socket<TcpStream>,
+    /// Whether a read may find something. A read that did not fill its buffer has emptied the
+    /// socket, and whatever comes after it is a new event, so asking again would be a wasted call.
+    readable: bool,
+    /// Whether the peer has ended its side: then there is no further event, and reads go on to the end.
+    hung_up: bool,
+}
+
+impl Plain {
+    pub(crate) fn new(socket: Socket<TcpStream>, registration: Registration) -> Plain {
+        Plain {
+            registration,
+            socket,
+            readable: true,
+            hung_up: false,
+        }
+    }
+}
+
+impl Duplex for Plain {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.readable {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        match self.socket.get().read(buffer) {
+            Ok(count) => {
+                self.readable = self.hung_up || count == buffer.len() || count == 0;
+                Ok(count)
+            }
+            Err(error) => {
+                if error.kind() == ErrorKind::WouldBlock {
+                    self.readable = false;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.get().write(bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket.get().write_vectored(pieces)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn write_more(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        use rustix::net::SendFlags;
+        Ok(rustix::net::send(
+            self.socket.get(),
+            bytes,
+            SendFlags::MORE | SendFlags::NOSIGNAL,
+        )?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn send_file(&mut self, file: &File, mut offset: u64, length: u64) -> io::Result<usize> {
+        let count = length.min(FILE_PIECE) as usize;
+        Ok(rustix::fs::sendfile(
+            self.socket.get(),
+            file,
+            Some(&mut offset),
+            count,
+        )?)
+    }
+
+    fn wait(&mut self, until: Deadline) -> io::Result<()> {
+        let watch = self.registration.watch();
+        watch.set(until);
+        let events = self.socket.wait();
+        watch.set(Deadline::NEVER);
+        self.readable |= events.readable();
+        self.hung_up |= events.hung_up();
+        if watch.is_cut() {
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+        if until.has_passed(self.registration.clock().now()) {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+
+    fn yield_turn(&mut self) {
+        self.registration.watch().wake();
+        let events = self.socket.wait();
+        self.readable |= events.readable();
+        self.hung_up |= events.hung_up();
+    }
+
+    fn close_write(&mut self) -> io::Result<()> {
+        self.socket.get().shutdown(Shutdown::Write)
+    }
+}
