@@ -1,0 +1,192 @@
+//! What keeps a server from starting, and what should be done about it?
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The result of starting.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a server did not start: one line for people, with what to do about it.
+///
+/// `Debug` prints the same line, because that is what a `main` that returns it shows.
+#[non_exhaustive]
+pub enum Error {
+    /// The address could not be bound.
+    Bind {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A setting is not what it has to be.
+    Setting {
+        /// Where it was set: `environment variable PORT`.
+        place: String,
+        /// The value that was found.
+        value: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A folder to be served is not there, or cannot be read.
+    Folder {
+        /// The path as it was given.
+        path: PathBuf,
+        /// The folder that a relative path was looked up in.
+        working_directory: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Two routes answer the same requests.
+    RouteConflict {
+        /// The method and pattern of both.
+        route: String,
+        /// Where the first one is: `file:line`.
+        first: String,
+        /// Where the second one is.
+        second: String,
+    },
+    /// The pattern of a route that was added by hand is malformed.
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// Where the route is: `file:line`.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A route takes a `State` that nobody registered.
+    MissingState {
+        /// The type that is missing.
+        type_name: &'static str,
+        /// Where the route is: `file:line`.
+        place: String,
+    },
+    /// The application has no route and serves no folder.
+    NothingToServe,
+    /// The system gives no threads, descriptors or memory to run with.
+    System {
+        /// What was wanted.
+        wanted: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A service refused to start for a reason of its own.
+    Service(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Bind { address, source } => bind_advice(f, *address, source),
+            Error::Setting { place, value, wanted } => write!(f, "{place} is {value:?}; it must be {wanted}"),
+            Error::Folder { path, working_directory, source } => write!(
+                f,
+                "the folder {} cannot be served: {source}; looked for it in {} - start the program in the folder that holds it",
+                path.display(),
+                working_directory.display()
+            ),
+            Error::RouteConflict { route, first, second } => write!(
+                f,
+                "two routes answer {route}: one at {first}, one at {second} - remove one of them or change its pattern"
+            ),
+            Error::Pattern { pattern, place, reason } => {
+                write!(f, "the route pattern {pattern:?} at {place} is malformed: {reason}")
+            }
+            Error::MissingState { type_name, place } => write!(
+                f,
+                "the route at {place} takes State<{type_name}>, which nobody registered - add .state(value of type {type_name}) to the App in main.rs"
+            ),
+            Error::NothingToServe => f.write_str(
+                "the application has no route and no folder, so every answer would be 404 - add #[route(...)] to a \
+                 function of this program, or .files(\"public\"); routes of a library crate count only if the program names it: use my_library as _;",
+            ),
+            Error::System { wanted, source } => write!(f, "the system gives no {wanted}: {source}"),
+            Error::Service(source) => write!(f, "{source}"),
+        }
+    }
+}
+
+fn bind_advice(f: &mut fmt::Formatter<'_>, address: SocketAddr, source: &io::Error) -> fmt::Result {
+    let port = address.port();
+    match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            let other = if port == u16::MAX { port - 1 } else { port + 1 };
+            write!(
+                f,
+                "port {port} of {} is in use by another program - stop that, or choose another port: PORT={other}",
+                address.ip()
+            )
+        }
+        io::ErrorKind::PermissionDenied => write!(
+            f,
+            "port {port} of {} may not be used by this user - ports below 1024 need a privilege (CAP_NET_BIND_SERVICE); or choose a higher one: PORT=3000",
+            address.ip()
+        ),
+        io::ErrorKind::AddrNotAvailable => write!(
+            f,
+            "{} is no address of this machine - set HOST to one of its addresses, 127.0.0.1 for this machine only, or 0.0.0.0 for all",
+            address.ip()
+        ),
+        _ => write!(f, "{address} cannot be bound: {source}"),
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Bind { source, .. }
+            | Error::Folder { source, .. }
+            | Error::System { source, .. } => Some(source),
+            Error::Service(source) => Some(&**source),
+            _ => None,
+        }
+    }
+}
+
+impl From<crate::message::StartError> for Error {
+    fn from(error: crate::message::StartError) -> Error {
+        error
+            .downcast::<Error>()
+            .map_or_else(Error::Service, |error| *error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_one_line_and_say_what_to_do() {
+        let busy = Error::Bind {
+            address: "127.0.0.1:3000".parse().unwrap(),
+            source: io::ErrorKind::AddrInUse.into(),
+        };
+        assert_eq!(
+            format!("{busy:?}"),
+            "port 3000 of 127.0.0.1 is in use by another program - stop that, or choose another port: PORT=3001"
+        );
+        let setting = Error::Setting {
+            place: "environment variable PORT".into(),
+            value: "abc".into(),
+            wanted: "a number from 0 to 65535",
+        };
+        assert_eq!(
+            setting.to_string(),
+            "environment variable PORT is \"abc\"; it must be a number from 0 to 65535"
+        );
+    }
+
+    #[test]
+    fn a_start_error_keeps_its_type_through_the_service_contract() {
+        let boxed: crate::message::StartError = Box::new(Error::NothingToServe);
+        assert!(matches!(Error::from(boxed), Error::NothingToServe));
+    }
+}

@@ -1,0 +1,179 @@
+//! How does a handler read a request body from the connection?
+
+use std::io::{self, ErrorKind};
+
+use super::conn::Surroundings;
+use super::pace::Pace;
+use super::respond;
+use crate::message::{BodyError, BodySource, Duplex};
+use crate::net::buffer::ReadBuffer;
+use crate::proto::h1::{Decoder, Framing, encode};
+
+/// How many bytes of a body that nobody read are taken in, so that the connection can go on.
+const DRAIN: usize = 64 << 10;
+
+/// What a handler left of a request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It was read, or drained, to its end.
+    Nothing,
+    /// Bytes of it are still to come, or it failed: nothing behind it can be understood.
+    Something,
+}
+
+/// The body of the current request, read as the handler asks for it.
+pub(crate) struct BodyReader<'c, D> {
+    io: &'c mut D,
+    input: &'c mut ReadBuffer,
+    output: &'c mut Vec<u8>,
+    around: &'c Surroundings,
+    decoder: Decoder,
+    length: Option<u64>,
+    /// Whether the client waits for `100 Continue`.
+    continue_awaited: bool,
+    pace: Option<Pace>,
+    failed: bool,
+}
+
+impl<'c, D: Duplex> BodyReader<'c, D> {
+    pub(crate) fn new(
+        io: &'c mut D,
+        input: &'c mut ReadBuffer,
+        output: &'c mut Vec<u8>,
+        framing: Framing,
+        around: &'c Surroundings,
+    ) -> BodyReader<'c, D> {
+        let decoder = Decoder::new(framing.body);
+        BodyReader {
+            io,
+            input,
+            output,
+            around,
+            length: (decoder.at_least() > 0).then(|| decoder.at_least()),
+            decoder,
+            continue_awaited: framing.expects_continue,
+            pace: None,
+            failed: false,
+        }
+    }
+
+    /// Ends the body: what has arrived of it and was not read is thrown away.
+    pub(crate) fn finish(mut self) -> Unread {
+        if self.decoder.is_done() && !self.failed {
+            return Unread::Nothing;
+        }
+        // A client that waits for leave to send may now send the body or not: nobody can know.
+        if self.failed || self.continue_awaited {
+            return Unread::Something;
+        }
+        let mut scratch = vec![0; 4096];
+        let mut drained = 0;
+        while drained < DRAIN {
+            match self.read_now(&mut scratch) {
+                Ok(Some(0)) => return Unread::Nothing,
+                Ok(Some(count)) => drained += count,
+                Ok(None) | Err(_) => break,
+            }
+        }
+        Unread::Something
+    }
+
+    /// Reads what is there without waiting; `None` when nothing is, `Some(0)` at the body's end.
+    fn read_now(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, BodyError> {
+        loop {
+            if self.decoder.is_done() {
+                return Ok(Some(0));
+            }
+            if !self.input.is_empty() {
+                let limits = &self.around.rules.limits;
+                let decoded = self
+                    .decoder
+                    .decode(self.input.filled(), buffer, limits)
+                    .map_err(|_| BodyError::Malformed)?;
+                self.input.consume(decoded.consumed);
+                if decoded.produced > 0 {
+                    return Ok(Some(decoded.produced));
+                }
+                if decoded.consumed > 0 {
+                    continue;
+                }
+            }
+            // Data can go straight to the reader; framing has to pass through the input.
+            let plain = usize::try_from(self.decoder.plain_bytes())
+                .unwrap_or(usize::MAX)
+                .min(buffer.len());
+            let read = if plain > 0 {
+                self.io.read(&mut buffer[..plain])
+            } else {
+                self.input.fill(usize::MAX, |space| self.io.read(space))
+            };
+            match read {
+                Ok(0) => return Err(BodyError::Truncated),
+                Ok(count) if plain > 0 => {
+                    self.decoder.skip_plain(count as u64);
+                    return Ok(Some(count));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(BodyError::Disconnected(error)),
+            }
+        }
+    }
+
+    fn read_waiting(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError> {
+        let around = self.around;
+        let now = around.clock.now();
+        let pace = self
+            .pace
+            .get_or_insert_with(|| Pace::new(&around.rules, now, around.rules.stall));
+        let mut pace = *pace;
+        loop {
+            if let Some(count) = self.read_now(buffer)? {
+                pace.moved(count, around.clock.now());
+                self.pace = Some(pace);
+                return Ok(count);
+            }
+            if self.decoder.at_least() > allowed {
+                return Err(BodyError::TooLarge {
+                    limit: allowed,
+                    length: self.length,
+                });
+            }
+            if std::mem::take(&mut self.continue_awaited) {
+                encode::continue_100(self.output);
+            }
+            respond::flush(self.io, self.output, around).map_err(disconnected)?;
+            self.io
+                .wait(pace.deadline())
+                .map_err(|error| match error.kind() {
+                    ErrorKind::TimedOut => BodyError::TooSlow,
+                    _ => disconnected(error),
+                })?;
+        }
+    }
+}
+
+fn disconnected(error: io::Error) -> BodyError {
+    BodyError::Disconnected(error)
+}
+
+impl<D: Duplex> BodySource for BodyReader<'_, D> {
+    fn read(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.failed {
+            // What broke once stays broken, whatever a handler tries.
+            return Err(BodyError::Malformed);
+        }
+        let result = self.read_waiting(buffer, allowed);
+        self.failed |=
+            matches!(&result, Err(error) if !matches!(error, BodyError::TooLarge { .. }));
+        result
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+}

@@ -1,0 +1,221 @@
+//! How does a service get onto a port?
+//!
+//! ```text
+//!  accept    a coroutine a worker: take, count, shed, hand to the least busy worker
+//!  conn      the life of one connection
+//!  body      a request body as the handler reads it     respond  a response as the client gets it
+//!  pace      is the peer fast enough                    capacity how many connections fit
+//!  settings  limits and timeouts                        clock    the Date field
+//! ```
+
+mod accept;
+mod body;
+mod capacity;
+mod clock;
+mod conn;
+mod pace;
+mod respond;
+mod settings;
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::message::Service;
+use crate::net::deadline::{Clock, WatchList};
+use crate::net::home::{self, Waker};
+use crate::net::listener;
+use conn::Surroundings;
+use settings::Rules;
+pub use settings::{Settings, Timeouts};
+
+/// How long [`Running::shutdown`] waits for connections that it has cut.
+const CUT_WAIT: Duration = Duration::from_secs(1);
+
+/// A port that is bound and not served yet.
+///
+/// ```
+/// use cloudgate::{App, Server};
+/// use std::time::Duration;
+/// let server = Server::bind("127.0.0.1:0")?.serve(App::new().get("/health", || "ok"))?;
+/// let address = server.addr();
+/// // … requests to `address` are answered by other threads …
+/// let cut = server.shutdown(Duration::from_secs(10));
+/// assert_eq!(cut, 0);
+/// # Ok::<(), cloudgate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    settings: Settings,
+}
+
+impl Server {
+    /// Binds the first address that `address` stands for; port 0 takes any free port.
+    ///
+    /// # Errors
+    /// [`Error::Bind`] when the port is taken or may not be used, [`Error::Setting`] when the
+    /// address cannot be understood.
+    pub fn bind(address: impl ToSocketAddrs + fmt::Debug) -> Result<Server> {
+        let not_understood = || Error::Setting {
+            place: "the address to bind".to_owned(),
+            value: format!("{address:?}"),
+            wanted: "a host and port such as 127.0.0.1:3000 that can be resolved",
+        };
+        let address = address
+            .to_socket_addrs()
+            .ok()
+            .and_then(|mut all| all.next())
+            .ok_or_else(not_understood)?;
+        let bound =
+            listener::bind_tcp(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = bound.map_err(|source| Error::Bind { address, source })?;
+        Ok(Server {
+            listener,
+            address,
+            settings: Settings::default(),
+        })
+    }
+
+    /// The same server with other limits.
+    pub fn with_settings(mut self, settings: Settings) -> Server {
+        self.settings = settings;
+        self
+    }
+
+    /// The address that is bound.
+    pub fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves `service` on the process's workers, which start with the first server, and returns
+    /// at once.
+    ///
+    /// # Errors
+    /// What [`Service::start`] says, or [`Error::System`] when threads or descriptors are lacking.
+    pub fn serve(self, service: impl Service) -> Result<Running> {
+        service.start()?;
+        let system = |wanted| move |source| Error::System { wanted, source };
+        let workers = home::start(self.settings.workers)
+            .map_err(system("worker threads"))?
+            .workers;
+        let capacity = self
+            .settings
+            .max_connections
+            .unwrap_or_else(capacity::max_connections);
+        let clock = Arc::new(Clock::new());
+        let list = WatchList::start(Arc::clone(&clock)).map_err(system("thread for deadlines"))?;
+        let shared = Arc::new(Shared {
+            around: Surroundings {
+                service: Box::new(service),
+                rules: Rules::new(&self.settings),
+                clock,
+                stopping: AtomicBool::new(false),
+            },
+            list,
+            seats: accept::Seats::new(workers, capacity),
+        });
+        let mut running = Running {
+            shared,
+            address: self.address,
+            acceptors: Vec::new(),
+            workers,
+            ended: false,
+        };
+        for worker in 0..workers {
+            let waker = accept::start(&running.shared, &self.listener, worker)
+                .map_err(system("descriptor to accept connections with"))?;
+            running.acceptors.push(waker);
+        }
+        Ok(running)
+    }
+}
+
+/// What the acceptors and connections of one server share.
+struct Shared {
+    around: Surroundings,
+    list: Arc<WatchList>,
+    seats: accept::Seats,
+}
+
+/// A server that runs. Dropping it ends it at once, with what it was doing.
+pub struct Running {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    acceptors: Vec<Waker>,
+    workers: usize,
+    ended: bool,
+}
+
+impl Running {
+    /// The address that is served.
+    pub fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many worker threads serve it.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// The most connections it takes at once.
+    pub fn max_connections(&self) -> usize {
+        self.shared.seats.capacity()
+    }
+
+    /// How many connections there are now.
+    pub fn connections(&self) -> usize {
+        self.shared.list.live()
+    }
+
+    /// Ends the server: accepts nothing more, closes idle connections, lets active ones finish for
+    /// up to `grace`, then cuts the rest. Says how many were cut.
+    ///
+    /// To be called from a plain thread, which waits meanwhile.
+    pub fn shutdown(mut self, grace: Duration) -> usize {
+        self.stop();
+        let list = &self.shared.list;
+        let mut cut = 0;
+        if !list.wait_until_empty(grace) {
+            cut = list.cut_all();
+            list.wait_until_empty(CUT_WAIT);
+        }
+        list.stop();
+        cut
+    }
+
+    fn stop(&mut self) {
+        self.ended = true;
+        self.shared.around.stopping.store(true, Ordering::SeqCst);
+        for acceptor in &self.acceptors {
+            acceptor.wake();
+        }
+        self.shared.list.wake_all();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.stop();
+            self.shared.list.cut_all();
+            self.shared.list.stop();
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("address", &self.address)
+            .field("workers", &self.workers)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! How does a response reach the client?
+
+use std::io::{self, ErrorKind, IoSlice, Read};
+
+use http::StatusCode;
+
+use super::conn::{Close, Surroundings};
+use super::pace::Pace;
+use crate::message::{Body, BodySink, BodyWriter, Duplex, FileRange, Response, Version};
+use crate::net::home;
+use crate::proto::h1::encode::{self, Envelope, ResponseLength};
+
+/// Up to this many bytes a body is copied behind its head; a larger one is sent from where it lies.
+const COPY: usize = 16 << 10;
+
+/// How much of a reader or closure body is gathered before it is sent, in bytes.
+const PIECE: usize = 16 << 10;
+
+/// What the request says about its response.
+pub(crate) struct Exchange<'a> {
+    pub(crate) version: Version,
+    /// Whether only the head is wanted (HEAD).
+    pub(crate) head_only: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) date: &'a [u8; 29],
+}
+
+/// Puts a response into `output` and sends what is large of it; the rest goes out with the next
+/// [`flush`]. Says whether the connection may go on.
+pub(crate) fn send<D: Duplex>(
+    io: &mut D,
+    output: &mut Vec<u8>,
+    mut response: Response,
+    exchange: Exchange<'_>,
+    around: &Surroundings,
+) -> Result<bool, Close> {
+    let status = sendable(response.status);
+    let length = if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
+        ResponseLength::Bodiless
+    } else {
+        match response.body.length() {
+            Some(length) => ResponseLength::Sized(length),
+            None if exchange.version == Version::Http11 => ResponseLength::Chunked,
+            None => ResponseLength::UntilClose,
+        }
+    };
+    let head_only = exchange.head_only || length == ResponseLength::Bodiless;
+    let keep_alive = exchange.keep_alive && (head_only || length != ResponseLength::UntilClose);
+    let envelope = Envelope {
+        version: exchange.version,
+        keep_alive,
+        length,
+        date: exchange.date,
+    };
+    encode::head(output, status, &response.headers, envelope);
+    if head_only {
+        return Ok(keep_alive);
+    }
+    match response.take_body() {
+        Body::Empty => {}
+        Body::Bytes(bytes) if bytes.len() <= COPY => output.extend_from_slice(&bytes),
+        Body::Bytes(bytes) => send_both(io, output, &bytes, around)?,
+        Body::File(range) => send_file(io, output, &range, around)?,
+        Body::Reader { mut reader, .. } => {
+            let mut sink = Sink::new(io, output, around, length);
+            sink.copy_from(&mut *reader)
+                .and_then(|()| sink.finish())
+                .map_err(Close::BodyFailed)?;
+        }
+        Body::Writer(write) => {
+            let mut sink = Sink::new(io, output, around, length);
+            home::catch_panic(|| write(&mut BodyWriter::new(&mut sink)))
+                .unwrap_or_else(|_| {
+                    Err(io::Error::other(
+                        "the closure that writes the body panicked",
+                    ))
+                })
+                .and_then(|()| sink.finish())
+                .map_err(Close::BodyFailed)?;
+        }
+    }
+    Ok(keep_alive)
+}
+
+/// Interim statuses are not a handler's to send as an answer: the client would wait for ever.
+fn sendable(status: StatusCode) -> StatusCode {
+    if status.is_informational() {
+        log::error!("a handler answered with the interim status {status}; the client gets a 500");
+        return StatusCode::INTERNAL_SERVER_ERROR;
+    }
+    status
+}
+
+/// Sends everything in `output`.
+///
+/// # Errors
+/// `TimedOut` when the peer reads too slowly, others when the connection failed.
+pub(crate) fn flush<D: Duplex>(
+    io: &mut D,
+    output: &mut Vec<u8>,
+    around: &Surroundings,
+) -> io::Result<()> {
+    if output.is_empty() {
+        return Ok(());
+    }
+    let written = write_all(around, io, output.len(), |io, at| io.write(&output[at..]));
+    output.clear();
+    written
+}
+
+/// Sends `output` and then `bytes`, without copying them together.
+fn send_both<D: Duplex>(
+    io: &mut D,
+    output: &mut Vec<u8>,
+    bytes: &[u8],
+    around: &Surroundings,
+) -> io::Result<()> {
+    let first = output.len();
+    let written = write_all(around, io, first + bytes.len(), |io, at| {
+        if at >= first {
+            io.write(&bytes[at - first..])
+        } else {
+            io.write_vectored(&[IoSlice::new(&output[at..]), IoSlice::new(bytes)])
+        }
+    });
+    output.clear();
+    written
+}
+
+fn send_file<D: Duplex>(
+    io: &mut D,
+    output: &mut Vec<u8>,
+    range: &FileRange,
+    around: &Surroundings,
+) -> Result<(), Close> {
+    write_all(around, io, output.len(), |io, at| {
+        io.write_more(&output[at..])
+    })?;
+    output.clear();
+    let mut pace = Pace::new(&around.rules, around.clock.now(), around.rules.stall);
+    let mut sent = 0;
+    while sent < range.length {
+        match io.send_file(&range.file, range.offset + sent, range.length - sent) {
+            // The length is on its way already: the only honest thing is to end the connection.
+            Ok(0) => {
+                return Err(Close::BodyFailed(io::Error::new(
+                    ErrorKind::UnexpectedEof,
+                    "the file became shorter while it was sent",
+                )));
+            }
+            Ok(count) => {
+                sent += count as u64;
+                pace.moved(count, around.clock.now());
+                if sent < range.length {
+                    io.yield_turn();
+                }
+            }
+            Err(error) => wait_to_go_on(io, error, pace)?,
+        }
+    }
+    Ok(())
+}
+
+/// Calls `write` with how much is written until `total` is.
+fn write_all<D: Duplex>(
+    around: &Surroundings,
+    io: &mut D,
+    total: usize,
+    mut write: impl FnMut(&mut D, usize) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut written = 0;
+    let mut pace = None;
+    while written < total {
+        match write(io, written) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                written += count;
+                if let Some(pace) = &mut pace {
+                    Pace::moved(pace, count, around.clock.now());
+                }
+            }
+            Err(error) => {
+                let pace = pace.get_or_insert_with(|| {
+                    Pace::new(&around.rules, around.clock.now(), around.rules.stall)
+                });
+                wait_to_go_on(io, error, *pace)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits where `error` says that nothing can be sent now; gives any other error back.
+fn wait_to_go_on<D: Duplex>(io: &mut D, error: io::Error, pace: Pace) -> io::Result<()> {
+    match error.kind() {
+        ErrorKind::WouldBlock => io.wait(pace.deadline()),
+        ErrorKind::Interrupted => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// Where a reader or closure body goes: gathered, framed, sent.
+struct Sink<'c, D> {
+    io: &'c mut D,
+    output: &'c mut Vec<u8>,
+    around: &'c Surroundings,
+    /// Gathered data that has no framing yet.
+    pending: Vec<u8>,
+    chunked: bool,
+    /// Bytes that the head promised and that were not written yet.
+    left: Option<u64>,
+}
+
+impl<'c, D: Duplex> Sink<'c, D> {
+    fn new(
+        io: &'c mut D,
+        output: &'c mut Vec<u8>,
+        around: &'c Surroundings,
+        length: ResponseLength,
+    ) -> Sink<'c, D> {
+        let left = if let ResponseLength::Sized(length) = length {
+            Some(length)
+        } else {
+            None
+        };
+        Sink {
+            io,
+            output,
+            around,
+            pending: Vec::new(),
+            chunked: length == ResponseLength::Chunked,
+            left,
+        }
+    }
+
+    fn copy_from(&mut self, reader: &mut dyn Read) -> io::Result<()> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let most = self
+                .left
+                .map_or(PIECE, |left| left.min(PIECE as u64) as usize);
+            if most == 0 {
+                return Ok(());
+            }
+            match reader.read(&mut piece[..most]) {
+                Ok(0) => return Ok(()),
+                Ok(count) => {
+                    self.write_all(&piece[..count])?;
+                    self.flush()?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn frame(&mut self) {
+        if self.chunked {
+            encode::chunk(self.output, &self.pending);
+        } else {
+            self.output.extend_from_slice(&self.pending);
+        }
+        self.pending.clear();
+    }
+
+    /// Ends the body; what was gathered goes out with the connection's next flush.
+    fn finish(&mut self) -> io::Result<()> {
+        if self.left.is_some_and(|left| left > 0) {
+            return Err(io::Error::new(
+                ErrorKind::UnexpectedEof,
+                "the body is shorter than its length says",
+            ));
+        }
+        self.frame();
+        if self.chunked {
+            encode::last_chunk(self.output);
+        }
+        Ok(())
+    }
+}
+
+impl<D: Duplex> BodySink for Sink<'_, D> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(left) = &mut self.left {
+            *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+                io::Error::new(
+                    ErrorKind::InvalidData,
+                    "the body is longer than its length says",
+                )
+            })?;
+        }
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= PIECE {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.frame();
+        flush(self.io, self.output, self.around)
+    }
+}

@@ -1,0 +1,100 @@
+//! What can be set about a server?
+
+use std::time::Duration;
+
+use crate::message::RequestBody;
+use crate::net::home;
+use crate::proto::limits::Limits;
+
+/// How long a peer may take. Zero turns a limit off.
+///
+/// These are deadlines, not timeouts per read: a byte now and then does not extend them.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// For a whole request head, from its first byte, or from the connection's start (default 10 s).
+    pub head: Duration,
+    /// For the next request on a kept-alive connection (default 75 s).
+    pub idle: Duration,
+    /// How long a body may fall behind [`Timeouts::min_rate`] before it is cut off (default 10 s).
+    pub grace: Duration,
+    /// Bytes per second that a body must bring, and that a reader of a response must take
+    /// (default 240); 0 for no such limit.
+    pub min_rate: u32,
+    /// How long a response may make no progress at all (default 30 s).
+    pub stall: Duration,
+    /// How long a connection that was refused is read on, so that the client can read why (default 2 s).
+    pub linger: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+            grace: Duration::from_secs(10),
+            min_rate: 240,
+            stall: Duration::from_secs(30),
+            linger: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Everything that can be set about a [`Server`](crate::Server).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Worker threads, stacks, pinning: the first server of a process decides for all.
+    pub workers: home::Settings,
+    /// The most connections at once; past it a new one gets 503. `None` reckons it from the
+    /// limits of the process.
+    pub max_connections: Option<usize>,
+    /// Limits on heads and chunks.
+    pub limits: Limits,
+    /// Limits on time.
+    pub timeouts: Timeouts,
+    /// The largest request body in bytes where the route does not say otherwise (default 2 MiB).
+    pub body_limit: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            workers: home::Settings::default(),
+            max_connections: None,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            body_limit: RequestBody::DEFAULT_LIMIT,
+        }
+    }
+}
+
+/// The settings in the form that a connection uses, shared by all connections of a server.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) limits: Limits,
+    pub(crate) body_limit: u64,
+    pub(crate) head: u64,
+    pub(crate) idle: u64,
+    pub(crate) grace: u64,
+    pub(crate) min_rate: u64,
+    pub(crate) stall: u64,
+    pub(crate) linger: u64,
+}
+
+impl Rules {
+    pub(crate) fn new(settings: &Settings) -> Rules {
+        let millis = |duration: Duration| duration.as_millis() as u64;
+        let timeouts = &settings.timeouts;
+        Rules {
+            limits: settings.limits.clone(),
+            body_limit: settings.body_limit,
+            head: millis(timeouts.head),
+            idle: millis(timeouts.idle),
+            grace: millis(timeouts.grace),
+            min_rate: u64::from(timeouts.min_rate),
+            stall: millis(timeouts.stall),
+            linger: millis(timeouts.linger),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Does a connection behave on a pipe as RFC 9112 wants, in every state?
