@@ -1,0 +1,175 @@
+//! How does a handler's argument come out of a request?
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use super::Core;
+use super::rejection::Rejection;
+use super::reply::{IntoResponse, Json};
+use super::state::Needs;
+use crate::message::Request;
+
+/// Something that a handler can take as an argument.
+///
+/// ```
+/// use cloudgate::{FromRequest, HttpError, Request, Status};
+///
+/// struct Language(String);
+///
+/// impl FromRequest for Language {
+///     type Rejection = HttpError;
+///
+///     fn from_request(request: &mut Request<'_>) -> Result<Language, HttpError> {
+///         match request.header("accept-language") {
+///             Some(text) => Ok(Language(text.to_owned())),
+///             None => Err(HttpError::new(Status::BAD_REQUEST, "say which language you speak")),
+///         }
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot take an argument of type `{Self}`",
+    label = "this type does not come out of a request",
+    note = "a handler takes Event, Path<T>, Query<T>, Json<T>, State<T>, String, Bytes, Option<T> or Result<T, Rejection> of these, \
+            `&mut Request<'_>`, or a type of yours that implements cloudgate::FromRequest",
+    note = "a value shared by all requests is taken as State<{Self}>, a part of the path as Path<{Self}>"
+)]
+pub trait FromRequest: Sized {
+    /// What the client gets when the argument cannot be had.
+    type Rejection: IntoResponse;
+
+    /// Takes the argument out of the request.
+    ///
+    /// # Errors
+    /// The answer for a request that does not have it.
+    fn from_request(request: &mut Request<'_>) -> Result<Self, Self::Rejection>;
+
+    /// Says what must have been registered at start for this to work.
+    fn needs(_needs: &mut Needs) {}
+}
+
+/// The query of the target, as a struct: `?page=2&tag=a&tag=b`. Repeated names fill a `Vec`.
+///
+/// ```
+/// # use cloudgate::{App, Query, Request, route};
+/// #[derive(serde::Deserialize)]
+/// struct Page { page: u32, #[serde(default)] tag: Vec<String> }
+///
+/// #[route("/items")]
+/// fn items(Query(page): Query<Page>) -> String { format!("{} {:?}", page.page, page.tag) }
+/// # let app = App::gather();
+/// # assert_eq!(app.call(&mut Request::get("/items?page=2&tag=a&tag=b")).text(), r#"2 ["a", "b"]"#);
+/// # assert_eq!(app.call(&mut Request::get("/items?page=x")).status(), 400);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest for Query<T> {
+    type Rejection = Rejection;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Query<T>, Rejection> {
+        let pairs = form_urlencoded::parse(request.query().as_bytes());
+        serde_path_to_error::deserialize(serde_html_form::Deserializer::new(pairs))
+            .map(Query)
+            .map_err(|error| Rejection::Query {
+                reason: error.to_string(),
+            })
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest for Json<T> {
+    type Rejection = Rejection;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Json<T>, Rejection> {
+        if !is_json(request.header("content-type").unwrap_or("")) {
+            return Err(Rejection::NotJson);
+        }
+        let body = request.body().read_all()?;
+        let mut deserializer = serde_json::Deserializer::from_slice(&body);
+        let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            if error.inner().is_data() {
+                Rejection::JsonData {
+                    reason: error.to_string(),
+                }
+            } else {
+                Rejection::JsonSyntax {
+                    reason: error.inner().to_string(),
+                }
+            }
+        })?;
+        deserializer.end().map_err(|error| Rejection::JsonSyntax {
+            reason: error.to_string(),
+        })?;
+        Ok(Json(value))
+    }
+}
+
+/// Whether a Content-Type says JSON: `application/json`, or a type with the suffix `+json`.
+pub(super) fn is_json(content_type: &str) -> bool {
+    let essence = essence(content_type);
+    essence.eq_ignore_ascii_case("application/json")
+        || essence.len() > 5
+            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json")
+}
+
+/// A media type without its parameters.
+pub(super) fn essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or("").trim()
+}
+
+/// The whole body.
+impl FromRequest for Bytes {
+    type Rejection = Rejection;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Bytes, Rejection> {
+        Ok(request.body().read_all()?)
+    }
+}
+
+/// The whole body, which must be UTF-8.
+impl FromRequest for String {
+    type Rejection = Rejection;
+
+    fn from_request(request: &mut Request<'_>) -> Result<String, Rejection> {
+        String::from_utf8(request.body().read_all()?.into()).map_err(|_| Rejection::NotText)
+    }
+}
+
+/// `None` where `T` would be rejected.
+impl<T: FromRequest> FromRequest for Option<T> {
+    type Rejection = std::convert::Infallible;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Option<T>, Self::Rejection> {
+        Ok(T::from_request(request).ok())
+    }
+
+    fn needs(needs: &mut Needs) {
+        T::needs(needs);
+    }
+}
+
+/// The handler sees why `T` was rejected and answers itself.
+impl<T: FromRequest> FromRequest for Result<T, T::Rejection> {
+    type Rejection = std::convert::Infallible;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Result<T, T::Rejection>, Self::Rejection> {
+        Ok(T::from_request(request))
+    }
+
+    fn needs(needs: &mut Needs) {
+        T::needs(needs);
+    }
+}
+
+/// The captures of the request's path with the names of their parameters.
+pub(super) fn captures<'r>(
+    request: &'r Request<'_>,
+) -> impl ExactSizeIterator<Item = (&'r str, &'r str)> {
+    let names = Core::of(request)
+        .and_then(|core| core.routes.get(request.scope.route))
+        .map_or(&[][..], |route| &route.parameters);
+    names
+        .iter()
+        .map(String::as_str)
+        .zip(request.scope.captures.iter().map(String::as_str))
+}

@@ -1,0 +1,200 @@
+//! What does a client hear when a handler could not be called, or failed?
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use http::StatusCode;
+
+use super::reply::IntoResponse;
+use crate::message::{BodyError, Response};
+
+/// Why an argument could not be taken out of a request.
+///
+/// | variant | status |
+/// |---|---|
+/// | `Path` | 400 |
+/// | `Query` | 400 |
+/// | `NotJson` | 415 |
+/// | `JsonSyntax` | 400 |
+/// | `JsonData` | 422 |
+/// | `NotText` | 400 |
+/// | `Body` | 413, 400 or 408 as [`BodyError::status`] says |
+/// | `MissingState` | 500 |
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// A part of the path is not what the handler wants, such as letters for a number.
+    Path {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The query is not what the handler wants.
+    Query {
+        /// Which name is wrong, and how.
+        reason: String,
+    },
+    /// The body is said to be something other than JSON.
+    NotJson,
+    /// The body is no JSON.
+    JsonSyntax {
+        /// What is wrong, with line and column.
+        reason: String,
+    },
+    /// The body is JSON of another shape than the handler wants.
+    JsonData {
+        /// The path of the field, and what is wrong with it.
+        reason: String,
+    },
+    /// The body is not UTF-8 text.
+    NotText,
+    /// The body could not be read.
+    Body(BodyError),
+    /// A handler takes a State that was not registered; the start of a server would have said so.
+    MissingState {
+        /// The type that is missing.
+        type_name: &'static str,
+    },
+}
+
+impl Rejection {
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Rejection::Path { .. }
+            | Rejection::Query { .. }
+            | Rejection::JsonSyntax { .. }
+            | Rejection::NotText => StatusCode::BAD_REQUEST,
+            Rejection::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Rejection::JsonData { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Rejection::Body(error) => error.status(),
+            Rejection::MissingState { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::Path { reason } => write!(f, "the path does not fit: {reason}"),
+            Rejection::Query { reason } => write!(f, "the query does not fit: {reason}"),
+            Rejection::NotJson => {
+                f.write_str("the body must be JSON, with Content-Type: application/json")
+            }
+            Rejection::JsonSyntax { reason } => write!(f, "the body is no JSON: {reason}"),
+            Rejection::JsonData { reason } => write!(f, "the JSON does not fit: {reason}"),
+            Rejection::NotText => f.write_str("the body must be UTF-8 text"),
+            Rejection::Body(error) => error.fmt(f),
+            Rejection::MissingState { type_name } => {
+                write!(
+                    f,
+                    "State<{type_name}> is not registered: add .state(...) to the App"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Rejection {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Rejection::Body(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<BodyError> for Rejection {
+    fn from(error: BodyError) -> Rejection {
+        Rejection::Body(error)
+    }
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        answer(self.status(), &self)
+    }
+}
+
+/// An error answer: what a handler's `?` turns any error into.
+///
+/// An error of the program is a 500 whose text goes to the log and never to the client; an error of
+/// the client's making, such as a body that is too large, keeps its status and text.
+///
+/// ```
+/// use cloudgate::{HttpError, Status};
+///
+/// fn find(id: u32) -> Result<String, HttpError> {
+///     if id == 0 {
+///         return Err(HttpError::new(Status::NOT_FOUND, "there is no number 0"));
+///     }
+///     Ok(std::fs::read_to_string("numbers.txt")?)   // a missing file is a 500
+/// }
+/// assert_eq!(find(0).unwrap_err().status(), Status::NOT_FOUND);
+/// assert_eq!(find(1).unwrap_err().status(), Status::INTERNAL_SERVER_ERROR);
+/// ```
+pub struct HttpError {
+    status: StatusCode,
+    message: Cow<'static, str>,
+}
+
+impl HttpError {
+    /// An error with a text that the client may read, unless the status is 5xx: then only the log does.
+    pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> HttpError {
+        HttpError {
+            status,
+            message: message.into(),
+        }
+    }
+
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl fmt::Debug for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpError({}: {})", self.status.as_u16(), self.message)
+    }
+}
+
+impl<E: std::error::Error + 'static> From<E> for HttpError {
+    fn from(error: E) -> HttpError {
+        let any: &dyn Any = &error;
+        let status = any
+            .downcast_ref::<io::Error>()
+            .and_then(BodyError::within)
+            .or_else(|| any.downcast_ref())
+            .map(BodyError::status)
+            .or_else(|| any.downcast_ref().map(Rejection::status));
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            // Many errors print their cause already.
+            let text = cause.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            source = cause.source();
+        }
+        HttpError::new(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
+    }
+}
+
+impl IntoResponse for HttpError {
+    fn into_response(self) -> Response {
+        answer(self.status, &self.message)
+    }
+}
+
+/// The text of an error answer. That of a server error stays in the log.
+fn answer(status: StatusCode, message: &dyn fmt::Display) -> Response {
+    if status.is_server_error() {
+        log::error!("a handler failed: {message}");
+        return Response::error(status);
+    }
+    let name = status.canonical_reason().unwrap_or("Error");
+    Response::text_plain(format!("{} {name}: {message}\n", status.as_u16())).with_status(status)
+}
