@@ -1,0 +1,89 @@
+//! An application server, static files and more in one crate, on stackful coroutines: handlers are
+//! plain functions that may block, without async, `Pin` or lifetimes.
+//!
+//! ```no_run
+//! use cloudgate::{App, Config, Event, Response, route};
+//!
+//! #[route("/api/tests/simple")]
+//! fn simple(_event: Event) -> Response {
+//!     Response::html("Hello World!")
+//! }
+//!
+//! fn main() -> cloudgate::Result<()> {
+//!     App::gather()                       // every #[route] of this program
+//!         .files("public")                // routes win over files
+//!         .run(Config::from_env()?)       // PORT, HOST, THREADS
+//! }
+//! ```
+//!
+//! A handler takes what it needs as arguments - [`Path`], [`Query`], [`Json`], [`State`], [`Event`],
+//! `&mut` [`Request`] - and returns anything that is [`IntoResponse`]. It runs on a coroutine: while
+//! it waits in cloudgate's own calls, such as reading a body, [`sleep`] or [`blocking`], its thread
+//! serves others. What waits elsewhere, for a disk, a database driver or a lock, goes into
+//! [`blocking`].
+//!
+//! Linux on x86-64 and aarch64 is what cloudgate is built and tested for.
+
+mod app;
+mod config;
+mod disk;
+mod error;
+mod logger;
+mod message;
+mod net;
+mod proto;
+mod run;
+mod server;
+mod services;
+
+pub use bytes::Bytes;
+pub use cloudgate_macros::{modules, route};
+pub use http::{Method, StatusCode as Status};
+
+pub use app::App;
+pub use app::cache::read_cached;
+pub use app::event::{Event, UploadedFile};
+pub use app::extract::{FromRequest, Query};
+pub use app::html::escape_html;
+pub use app::params::Params;
+pub use app::path::Path;
+pub use app::rejection::{HttpError, Rejection};
+pub use app::reply::{Html, IntoResponse, Json};
+pub use app::route::Endpoint;
+pub use app::state::{Needs, State};
+pub use config::Config;
+pub use error::{Error, Result};
+pub use message::{
+    Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, Request, RequestBody,
+    Response, Service, StartError, Version, mime,
+};
+pub use net::home::{Settings as WorkerSettings, blocking, sleep, thread_changes, yield_now};
+pub use proto::limits::Limits;
+pub use server::{Running, Server, Settings, Timeouts};
+pub use services::files::Files;
+
+/// What the code that `#[route]` writes uses. Not for people: it changes without notice.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::app::pattern::assert_valid;
+    pub use crate::app::route::{ROUTES, RouteEntry};
+    pub use crate::app::state::Needs;
+    pub use linkme;
+
+    use crate::{FromRequest, IntoResponse, Request, Response};
+
+    /// Takes an argument out of the request, or gives the answer for a request without it.
+    pub fn extract<T: FromRequest>(request: &mut Request<'_>) -> Result<T, Response> {
+        T::from_request(request).map_err(IntoResponse::into_response)
+    }
+
+    /// Notes what an argument needs at start.
+    pub fn needs<T: FromRequest>(needs: &mut Needs) {
+        T::needs(needs);
+    }
+
+    /// Turns a handler's result into a response.
+    pub fn reply<T: IntoResponse>(value: T) -> Response {
+        value.into_response()
+    }
+}

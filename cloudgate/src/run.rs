@@ -1,0 +1,112 @@
+//! How does a program serve an application until it is told to stop?
+//!
+//! Configuration, listener, server, signals, drain: the one place that knows all parts.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::logger;
+use crate::server::{Running, Server, Settings};
+use crate::services::files::Files;
+
+/// How long connections may finish what they are doing after the first signal.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The exit code of a program that a second SIGINT has ended.
+const INTERRUPTED: i32 = 130;
+
+impl App {
+    /// Serves the files of a folder where no route fits; routes win over files.
+    ///
+    /// A folder that is not there is an error at start.
+    pub fn files(self, folder: impl AsRef<Path>) -> App {
+        let folder = folder.as_ref();
+        let mut app = self.fallback(Files::new(folder));
+        app.core_mut().folder = Some(folder.display().to_string());
+        app
+    }
+
+    /// Serves the application until SIGTERM or SIGINT, then lets active requests finish for up to
+    /// ten seconds; a second signal ends the program at once.
+    ///
+    /// Prints one line when it is ready. Where the program has set no logger, warnings and errors
+    /// go to standard error.
+    ///
+    /// # Errors
+    /// Whatever keeps it from starting; see [`Error`].
+    pub fn run(self, config: Config) -> Result<()> {
+        let began = Instant::now();
+        logger::install();
+        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::System {
+            wanted: "signal handlers",
+            source,
+        })?;
+        let description = Description {
+            routes: self.route_count(),
+            folder: self.core().folder.clone(),
+        };
+        // What the application itself lacks is said before a port is taken.
+        crate::message::Service::start(&self)?;
+        let mut settings = Settings::default();
+        if let Some(threads) = config.threads {
+            settings.workers.workers = threads;
+        }
+        let running = Server::bind(config.address())?
+            .with_settings(settings)
+            .serve(self)?;
+        announce(&running, &description, began.elapsed());
+        // Ends when the iterator is closed, which nobody does.
+        let _first = signals.forever().next();
+        std::thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                std::process::exit(INTERRUPTED);
+            }
+        });
+        let cut = running.shutdown(GRACE);
+        if cut > 0 {
+            log::warn!("{cut} connections were cut after {} s", GRACE.as_secs());
+        }
+        Ok(())
+    }
+}
+
+/// What the start-up line says of the application.
+struct Description {
+    routes: usize,
+    folder: Option<String>,
+}
+
+#[allow(
+    clippy::print_stdout,
+    reason = "the one line that a person who starts the program wants to see"
+)]
+fn announce(running: &Running, description: &Description, took: Duration) {
+    let address = running.addr();
+    let url = if address.ip().is_unspecified() {
+        format!("http://localhost:{}", address.port())
+    } else {
+        format!("http://{address}")
+    };
+    let folder = description
+        .folder
+        .as_ref()
+        .map_or_else(String::new, |folder| format!(" · {folder}/"));
+    println!(
+        "cloudgate {} · {url} · {}{folder} · {} · up to {} connections · ready in {} ms",
+        env!("CARGO_PKG_VERSION"),
+        count(description.routes, "route"),
+        count(running.workers(), "worker"),
+        running.max_connections(),
+        took.as_millis(),
+    );
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

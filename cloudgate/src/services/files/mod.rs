@@ -1,0 +1,220 @@
+//! How does a folder become a web site?
+//!
+//! ```text
+//!  path ─ resolve::SafePath ─▶ root::Root (opened beneath the folder) ─▶ disk::Cache
+//!       ─ conditional::evaluate ─▶ 200, 304 or 412
+//! ```
+
+mod conditional;
+mod resolve;
+mod root;
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+
+use crate::disk::{Cache, Content, Snapshot};
+use crate::error::Error;
+use crate::message::{Body, FileRange, Headers, Request, Response, Service, StartError, mime};
+use conditional::{Outcome, Validators};
+use resolve::SafePath;
+use root::Root;
+
+/// The most bytes of files that one folder keeps in memory on each worker.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What answers for a folder.
+const INDEX: &str = "index.html";
+
+/// Serves the files of a folder and of the folders in it.
+///
+/// Names that begin with a dot are hidden but for `.well-known`, links that lead out of the folder
+/// are not followed, and what is no regular file is not served.
+///
+/// ```no_run
+/// use cloudgate::{Files, Server};
+/// let server = Server::bind("127.0.0.1:3000")?.serve(Files::new("public"))?;
+/// # Ok::<(), cloudgate::Error>(())
+/// ```
+pub struct Files {
+    folder: PathBuf,
+    /// The opened folder, or why it could not be: said at start.
+    root: Result<Arc<Root>, Arc<io::Error>>,
+    cache: Cache<Prepared>,
+}
+
+/// What is made once of a file that is served often.
+struct Prepared {
+    headers: Headers,
+    validators: Validators,
+}
+
+impl Files {
+    /// The files of this folder; a relative path counts from the working directory.
+    pub fn new(folder: impl AsRef<Path>) -> Files {
+        let folder = folder.as_ref().to_owned();
+        let root = Root::open(&folder).map(Arc::new).map_err(Arc::new);
+        Files {
+            folder,
+            root,
+            cache: Cache::new(MOST_BYTES),
+        }
+    }
+
+    fn answer(&self, request: &Request<'_>) -> Response {
+        let Ok(root) = &self.root else {
+            return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+        };
+        let path = match SafePath::of(request.path()) {
+            Ok(path) => path,
+            Err(refusal) => return Response::error(refusal.status()),
+        };
+        let name = if path.names_folder() {
+            path.join(INDEX)
+        } else {
+            path.as_str().to_owned()
+        };
+        match self.get(root, &name) {
+            Ok((snapshot, prepared)) => respond(request, &snapshot, &prepared),
+            Err(error) => self.answer_without(request, root, &path, &error),
+        }
+    }
+
+    fn get(&self, root: &Arc<Root>, name: &str) -> io::Result<(Arc<Snapshot>, Arc<Prepared>)> {
+        let look = || {
+            let (root, owned) = (Arc::clone(root), name.to_owned());
+            self.cache.get(
+                name,
+                move || root.open_beneath(&owned),
+                |snapshot| prepare(name, snapshot),
+            )
+        };
+        look().or_else(|error| match error.kind() {
+            // Pushed out of memory, or changed, at the very moment.
+            ErrorKind::Interrupted | ErrorKind::ResourceBusy => look(),
+            _ => Err(error),
+        })
+    }
+
+    /// The answer where no file could be opened.
+    fn answer_without(
+        &self,
+        request: &Request<'_>,
+        root: &Arc<Root>,
+        path: &SafePath,
+        error: &io::Error,
+    ) -> Response {
+        match error.kind() {
+            // A folder by its name without the slash: relative links in its page would go wrong.
+            ErrorKind::InvalidInput | ErrorKind::IsADirectory if !path.names_folder() => {
+                if self.get(root, &path.join(INDEX)).is_err() {
+                    return Response::error(StatusCode::NOT_FOUND);
+                }
+                let query = if request.query().is_empty() {
+                    ""
+                } else {
+                    &request.target()[request.path().len()..]
+                };
+                // One slash in front, or the browser would read the first segment as a host.
+                let target = format!("/{}/{query}", request.path().trim_matches('/'));
+                Response::new(StatusCode::PERMANENT_REDIRECT).header("Location", &target)
+            }
+            ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
+            | ErrorKind::PermissionDenied
+            | ErrorKind::CrossesDevices => Response::error(StatusCode::NOT_FOUND),
+            _ => {
+                log::error!(
+                    "{}/{} could not be read: {error}",
+                    self.folder.display(),
+                    path.as_str()
+                );
+                Response::error(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+}
+
+fn prepare(name: &str, snapshot: &Snapshot) -> Prepared {
+    let validators = Validators::of(snapshot);
+    let mut headers = Headers::new();
+    let content_type = mime::content_type(name.as_ref());
+    for (field, value) in [
+        ("Content-Type", content_type.as_str()),
+        ("ETag", validators.tag()),
+        ("Last-Modified", validators.date()),
+        ("X-Content-Type-Options", "nosniff"),
+    ] {
+        // None of them can hold a control character.
+        let _ = headers.append(field, value);
+    }
+    Prepared {
+        headers,
+        validators,
+    }
+}
+
+fn respond(request: &Request<'_>, snapshot: &Snapshot, prepared: &Prepared) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let status = if *request.method() == Method::OPTIONS {
+            StatusCode::NO_CONTENT
+        } else {
+            StatusCode::METHOD_NOT_ALLOWED
+        };
+        return Response::new(status).header("Allow", "GET, HEAD, OPTIONS");
+    }
+    let mut response = Response::new(StatusCode::OK);
+    match conditional::evaluate(request, &prepared.validators) {
+        Outcome::Send => {
+            let body = match &snapshot.content {
+                Content::Memory(bytes) => Body::Bytes(bytes.clone()),
+                Content::Open(file) => Body::File(FileRange {
+                    file: Arc::clone(file),
+                    offset: 0,
+                    length: snapshot.length,
+                }),
+            };
+            *response.headers_mut() = prepared.headers.clone();
+            response.with_body(body)
+        }
+        Outcome::NotModified => {
+            *response.headers_mut() = prepared.headers.clone();
+            response.headers_mut().remove("Content-Type");
+            response.with_status(StatusCode::NOT_MODIFIED)
+        }
+        Outcome::PreconditionFailed => Response::error(StatusCode::PRECONDITION_FAILED),
+    }
+}
+
+impl Service for Files {
+    fn call(&self, request: &mut Request<'_>) -> Response {
+        self.answer(request)
+    }
+
+    fn start(&self) -> Result<(), StartError> {
+        match &self.root {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Box::new(Error::Folder {
+                path: self.folder.clone(),
+                working_directory: std::env::current_dir().unwrap_or_default(),
+                source: io::Error::new(error.kind(), error.to_string()),
+            })),
+        }
+    }
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

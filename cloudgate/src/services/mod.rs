@@ -1,0 +1,3 @@
+//! Which ready-made services are there?
+
+pub mod files;
