@@ -123,7 +123,7 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
             '"' => return Some((text.replace("%22", "\""), &quoted[at + 1..])),
             // Old browsers send Windows paths with bare backslashes: only quotes and backslashes are escaped.
             '\\' if quoted[at + 1..].starts_with(['"', '\\']) => {
-                text.extend(characters.next().map(|(_, next)| next))
+                text.extend(characters.next().map(|(_, next)| next));
             }
             other => text.push(other),
         }

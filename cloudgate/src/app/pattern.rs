@@ -99,12 +99,8 @@ impl PatternError {
             Self::WildcardNotLast => {
                 "a wildcard such as `{*rest}` takes the rest of the path: nothing can follow it, not even a `/`"
             }
-            Self::ColonParameter => {
-                "a parameter is written `{id}`, not `:id` (a segment that does start with a colon: %3A)"
-            }
-            Self::BareWildcard => {
-                "a wildcard is written `{*rest}`, not `*` (a segment that does start with an asterisk: %2A)"
-            }
+            Self::ColonParameter => "a parameter is written `{id}`, not `:id`",
+            Self::BareWildcard => "a wildcard is written `{*rest}`, not `*`",
             Self::QueryOrFragment => {
                 "a route pattern is compared with the path alone, which has no `?` or `#`: take the query with a `Query` argument"
             }
@@ -184,7 +180,7 @@ pub const fn check(pattern: &str) -> Result<(), PatternError> {
 ///
 /// # Panics
 ///
-/// If [`check`] refuses the text.
+/// If the text is no route pattern.
 #[track_caller]
 #[expect(
     clippy::panic,

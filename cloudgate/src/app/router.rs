@@ -211,7 +211,7 @@ fn spell(literal: &str) -> String {
         format!("/{literal}")
     };
     match normalise_target(&rooted, &mut spelled) {
-        Ok(()) => spelled[rooted.len() - literal.len()..].to_owned(),
+        Ok(_) => spelled[rooted.len() - literal.len()..].to_owned(),
         // The grammar lets nothing through that this refuses.
         Err(_) => literal.to_owned(),
     }

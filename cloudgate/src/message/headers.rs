@@ -100,6 +100,13 @@ impl Headers {
         self.get_bytes(name).is_some()
     }
 
+    /// Every field, in order, as bytes.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields
+            .iter()
+            .map(|field| (self.name_of(field), self.value_of(field)))
+    }
+
     /// Every field, in order: the name as it was written, and the value's bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|field| {
@@ -169,6 +176,19 @@ impl Headers {
             self.retain(|_, other| !other.eq_ignore_ascii_case(name.as_bytes()));
         }
         found
+    }
+
+    /// Only Content-Type, whose value must hold no control character; what most responses have.
+    pub(crate) fn of_type(media_type: &str) -> Headers {
+        let mut headers = Headers {
+            text: Vec::with_capacity(128),
+            start: 0,
+            fields: Vec::with_capacity(4),
+        };
+        debug_assert!(is_field_value(media_type.as_bytes()));
+        // Cannot fail: it is far from 4 GiB.
+        let _ = headers.push_line(b"Content-Type", media_type.as_bytes());
+        headers
     }
 
     /// The field lines as they go over the wire, each ended by CRLF.

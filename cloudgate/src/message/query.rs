@@ -11,26 +11,31 @@ pub(crate) struct InvalidTarget;
 
 /// Checks an origin-form target or `*` and puts it into `into`, with unreserved characters of its
 /// path decoded (RFC 3986 section 6.2.2.2), so that `/%61` and `/a` are one path for every layer.
+/// Gives the position of the `?` in `into`, if there is one.
 ///
 /// The query is left as it is: forms in the wild hold a bare `%` there.
-pub(crate) fn normalise_target(target: &str, into: &mut String) -> Result<(), InvalidTarget> {
+pub(crate) fn normalise_target(
+    target: &str,
+    into: &mut String,
+) -> Result<Option<usize>, InvalidTarget> {
     into.clear();
-    let bytes = target.as_bytes();
     if !target.starts_with('/') && target != "*" {
         return Err(InvalidTarget);
     }
-    if bytes
-        .iter()
-        .any(|&byte| !(0x21..0x7f).contains(&byte) || byte == b'#')
-    {
-        return Err(InvalidTarget);
+    let (mut question, mut encoded) = (None, false);
+    for (at, &byte) in target.as_bytes().iter().enumerate() {
+        match byte {
+            b'#' | ..=0x20 | 0x7f.. => return Err(InvalidTarget),
+            b'?' if question.is_none() => question = Some(at),
+            b'%' if question.is_none() => encoded = true,
+            _ => {}
+        }
     }
-    let path_end = memchr::memchr(b'?', bytes).unwrap_or(bytes.len());
-    let path = &target[..path_end];
-    if memchr::memchr(b'%', path.as_bytes()).is_none() {
+    if !encoded {
         into.push_str(target);
-        return Ok(());
+        return Ok(question);
     }
+    let (path, query) = target.split_at(question.unwrap_or(target.len()));
     let mut rest = path;
     while let Some(at) = rest.find('%') {
         into.push_str(&rest[..at]);
@@ -43,8 +48,9 @@ pub(crate) fn normalise_target(target: &str, into: &mut String) -> Result<(), In
         rest = &rest[at + 3..];
     }
     into.push_str(rest);
-    into.push_str(&target[path_end..]);
-    Ok(())
+    let question = question.map(|_| into.len());
+    into.push_str(query);
+    Ok(question)
 }
 
 /// The byte that a `%XX` at the start of `text` stands for.
@@ -74,10 +80,12 @@ mod tests {
     #[track_caller]
     fn check(target: &str, want: Option<&str>) {
         let mut into = String::new();
-        let got = normalise_target(target, &mut into)
-            .ok()
-            .map(|()| into.as_str());
-        assert_eq!(got, want, "{target:?}");
+        let question = normalise_target(target, &mut into);
+        assert_eq!(question.ok().map(|_| into.as_str()), want, "{target:?}");
+        assert!(
+            question.is_err() || question == Ok(into.find('?')),
+            "{target:?}"
+        );
     }
 
     #[test]

@@ -130,9 +130,8 @@ impl<'conn> Request<'conn> {
             method,
             ..RequestHead::default()
         };
-        query::normalise_target(target, &mut head.target)
+        head.question = query::normalise_target(target, &mut head.target)
             .expect("a request target is a path such as /a/b?c=d, percent-encoded where needed");
-        head.question = head.target.find('?');
         let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
         Request::assemble(Arc::new(head), peer, RequestBody::empty(), Scope::default())
     }

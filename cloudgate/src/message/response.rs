@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::body::{Body, BodyWriter, FileRange};
-use super::headers::Headers;
+use super::headers::{Headers, is_field_value};
 
 /// A response: status, header fields and body.
 ///
@@ -46,12 +46,14 @@ impl Response {
 
     /// 200 with a body of this media type; a text type should name its charset.
     pub fn of_type(media_type: &str, body: impl Into<Body>) -> Response {
+        if !is_field_value(media_type.as_bytes()) {
+            return Response::default().header("Content-Type", media_type);
+        }
         Response {
             status: StatusCode::OK,
-            headers: Headers::new(),
+            headers: Headers::of_type(media_type),
             body: body.into(),
         }
-        .header("Content-Type", media_type)
     }
 
     /// 200 with `value` as JSON. A value that cannot be serialized is a 500, and the log says why.
@@ -217,6 +219,13 @@ mod tests {
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(response.headers().get("set-cookie"), None);
         assert!(!response.text().contains("secret"));
+    }
+
+    #[test]
+    fn a_media_type_that_would_split_the_response_becomes_a_500() {
+        let response = Response::of_type("text/html\r\nSet-Cookie: b=c", "secret");
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.headers().get("set-cookie"), None);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! What carries a connection's bytes?
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::{Shutdown, TcpStream};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 
 use super::deadline::Registration;
 use super::home::Socket;
@@ -39,22 +42,27 @@ impl Duplex for Plain {
         if !self.readable {
             return Err(ErrorKind::WouldBlock.into());
         }
-        match self.socket.get().read(buffer) {
-            Ok(count) => {
-                self.readable = self.hung_up || count == buffer.len() || count == 0;
+        let room = buffer.len();
+        match rustix::net::recv(self.socket.get(), buffer, RecvFlags::empty()) {
+            Ok((_, count)) => {
+                self.readable = self.hung_up || count == room || count == 0;
                 Ok(count)
             }
             Err(error) => {
-                if error.kind() == ErrorKind::WouldBlock {
+                if error == Errno::WOULDBLOCK {
                     self.readable = false;
                 }
-                Err(error)
+                Err(error.into())
             }
         }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.get().write(bytes)
+        Ok(rustix::net::send(
+            self.socket.get(),
+            bytes,
+            SendFlags::NOSIGNAL,
+        )?)
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -63,7 +71,6 @@ impl Duplex for Plain {
 
     #[cfg(target_os = "linux")]
     fn write_more(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        use rustix::net::SendFlags;
         Ok(rustix::net::send(
             self.socket.get(),
             bytes,

@@ -42,6 +42,8 @@ pub enum ParseError {
     UnsupportedTransferCoding,
     /// Transfer-Encoding in an HTTP/1.0 request (RFC 9112 section 6.1).
     TransferCodingInHttp10,
+    /// CONNECT: nothing here opens tunnels (RFC 9110 section 9.3.6).
+    Connect,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
     UnknownExpectation,
     /// A chunk's size line or end is malformed (RFC 9112 section 7.1).
@@ -64,6 +66,7 @@ impl ParseError {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
             ParseError::UnknownExpectation => StatusCode::EXPECTATION_FAILED,
+            ParseError::Connect => StatusCode::NOT_IMPLEMENTED,
             _ => StatusCode::BAD_REQUEST,
         }
     }
@@ -93,6 +96,7 @@ impl fmt::Display for ParseError {
                 "the only transfer coding understood is chunked"
             }
             ParseError::TransferCodingInHttp10 => "HTTP/1.0 has no transfer codings",
+            ParseError::Connect => "CONNECT is not supported",
             ParseError::UnknownExpectation => "the only expectation understood is 100-continue",
             ParseError::InvalidChunk => "a chunk is malformed",
             ParseError::ChunkExtensionsTooLarge => "the chunk extensions are too large",

@@ -141,7 +141,7 @@ impl Acceptor {
                     self.socket.wait();
                 }
                 Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
-                    self.relieve(error)
+                    self.relieve(error);
                 }
                 // The connection that was to be taken failed, or a signal came: on to the next.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}

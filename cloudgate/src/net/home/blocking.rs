@@ -19,6 +19,9 @@ const KEEP: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// What became of a piece of work: its result, or the payload of its panic.
+type Outcome<T> = Result<T, Box<dyn Any + Send>>;
+
 struct Pool {
     state: Mutex<State>,
     work: Condvar,
@@ -54,7 +57,7 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
         return work();
     }
     let parker = Parker::new();
-    let slot: Arc<Mutex<Option<Result<T, Box<dyn Any + Send>>>>> = Arc::default();
+    let slot: Arc<Mutex<Option<Outcome<T>>>> = Arc::default();
     let (their_slot, their_parker) = (Arc::clone(&slot), parker.clone());
     POOL.submit(Box::new(move || {
         let result = panic::catch_unwind(panic::AssertUnwindSafe(work));

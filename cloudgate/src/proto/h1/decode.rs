@@ -1,5 +1,6 @@
 //! What are the bytes of a body, once its framing is taken off?
 
+use crate::message::headers::is_tchar;
 use crate::proto::error::ParseError;
 use crate::proto::h1::framing::BodyLength;
 use crate::proto::limits::Limits;
@@ -20,6 +21,8 @@ enum State {
         value: u64,
         digits: u8,
     },
+    /// Behind the first semicolon: an extension has a name.
+    ExtensionName(u64),
     /// In the extensions behind the size.
     Extension(u64),
     /// Behind the CR of the size line.
@@ -68,7 +71,7 @@ impl Decoder {
     pub fn at_least(&self) -> u64 {
         match self.state {
             State::Sized(left) | State::Data(left) => left,
-            State::Extension(value) | State::SizeEnd(value) => value,
+            State::ExtensionName(value) | State::Extension(value) | State::SizeEnd(value) => value,
             _ => 0,
         }
     }
@@ -146,18 +149,19 @@ impl Decoder {
                         })
                     }
                 }
-                (b';', _) if digits > 0 => Ok(State::Extension(value)),
+                (b';', _) if digits > 0 => Ok(State::ExtensionName(value)),
                 (b'\r', _) if digits > 0 => Ok(State::SizeEnd(value)),
+                _ => Err(ParseError::InvalidChunk),
+            },
+            State::ExtensionName(value) => match byte {
+                b' ' | b'\t' => self.count_extension_byte(State::ExtensionName(value), limits),
+                _ if is_tchar(byte) => self.count_extension_byte(State::Extension(value), limits),
                 _ => Err(ParseError::InvalidChunk),
             },
             State::Extension(value) => match byte {
                 b'\r' => Ok(State::SizeEnd(value)),
                 b'\t' | 0x20..=0x7e | 0x80.. => {
-                    self.extension_bytes += 1;
-                    if self.extension_bytes > limits.chunk_extensions {
-                        return Err(ParseError::ChunkExtensionsTooLarge);
-                    }
-                    Ok(State::Extension(value))
+                    self.count_extension_byte(State::Extension(value), limits)
                 }
                 _ => Err(ParseError::InvalidChunk),
             },
@@ -174,6 +178,14 @@ impl Decoder {
             State::Trailers => self.trailer_byte(byte, limits),
             _ => Err(ParseError::InvalidChunk),
         }
+    }
+
+    fn count_extension_byte(&mut self, next: State, limits: &Limits) -> Result<State, ParseError> {
+        self.extension_bytes += 1;
+        if self.extension_bytes > limits.chunk_extensions {
+            return Err(ParseError::ChunkExtensionsTooLarge);
+        }
+        Ok(next)
     }
 
     fn trailer_byte(&mut self, byte: u8, limits: &Limits) -> Result<State, ParseError> {
@@ -299,6 +311,8 @@ mod tests {
         check(b"5;\nhello\r\n0\r\n\r\n", Err(InvalidChunk));
         check(b"5;a\rb\r\nhello\r\n0\r\n\r\n", Err(InvalidChunk));
         check(b"5;a\0\r\nhello\r\n0\r\n\r\n", Err(InvalidChunk));
+        check(b"5;\r\nhello\r\n0\r\n\r\n", Err(InvalidChunk));
+        check(b"5; =\r\nhello\r\n0\r\n\r\n", Err(InvalidChunk));
         check(b"0\r\nbad trailer line\r\n\r\n", Err(InvalidTrailer));
         check(b"0\r\nA: b\n\r\n", Err(InvalidTrailer));
         check(b"0\r\nGET / HTTP/1.1\r\n\r\n", Err(InvalidTrailer));

@@ -36,12 +36,15 @@ pub struct Envelope<'a> {
 /// Content-Length, Transfer-Encoding, Keep-Alive and Date is left out.
 pub fn head(out: &mut Vec<u8>, status: StatusCode, headers: &Headers, envelope: Envelope<'_>) {
     status_line(out, status);
-    if headers.iter().any(|(name, _)| belongs_to_connection(name)) {
+    if headers
+        .fields()
+        .any(|(name, _)| belongs_to_connection(name))
+    {
         for (name, value) in headers
-            .iter()
+            .fields()
             .filter(|(name, _)| !belongs_to_connection(name))
         {
-            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(name);
             out.extend_from_slice(b": ");
             out.extend_from_slice(value);
             out.extend_from_slice(b"\r\n");
@@ -111,12 +114,12 @@ fn status_line(out: &mut Vec<u8>, status: StatusCode) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn belongs_to_connection(name: &str) -> bool {
+fn belongs_to_connection(name: &[u8]) -> bool {
     match name.len() {
-        4 => name.eq_ignore_ascii_case("date"),
-        10 => name.eq_ignore_ascii_case("connection") || name.eq_ignore_ascii_case("keep-alive"),
-        14 => name.eq_ignore_ascii_case("content-length"),
-        17 => name.eq_ignore_ascii_case("transfer-encoding"),
+        4 => name.eq_ignore_ascii_case(b"date"),
+        10 => name.eq_ignore_ascii_case(b"connection") || name.eq_ignore_ascii_case(b"keep-alive"),
+        14 => name.eq_ignore_ascii_case(b"content-length"),
+        17 => name.eq_ignore_ascii_case(b"transfer-encoding"),
         _ => false,
     }
 }

@@ -5,6 +5,8 @@
 
 use std::net::Ipv6Addr;
 
+use http::Method;
+
 use crate::message::{RequestHead, Version};
 use crate::proto::error::ParseError;
 
@@ -40,40 +42,42 @@ impl Framing {
         let mut host = None;
         let mut length = None;
         let mut coding = None;
-        let mut expects_continue = false;
+        let (mut expects_continue, mut known_expectation) = (false, true);
         let (mut close, mut keep_alive) = (false, false);
-        for (name, value) in head.headers.iter() {
+        for (name, value) in head.headers.fields() {
             // The names' lengths differ, so one comparison a field is enough.
             match name.len() {
-                4 if name.eq_ignore_ascii_case("host") => {
-                    if host.replace(value).is_some() {
-                        return Err(ParseError::RepeatedHost);
-                    }
+                4 if name.eq_ignore_ascii_case(b"host") => {
+                    once(&mut host, value, ParseError::RepeatedHost)?;
                 }
-                14 if name.eq_ignore_ascii_case("content-length") => {
-                    if length.replace(parse_length(value)?).is_some() {
-                        return Err(ParseError::RepeatedContentLength);
-                    }
+                14 if name.eq_ignore_ascii_case(b"content-length") => {
+                    once(
+                        &mut length,
+                        parse_length(value)?,
+                        ParseError::RepeatedContentLength,
+                    )?;
                 }
-                17 if name.eq_ignore_ascii_case("transfer-encoding") => {
-                    if coding.replace(value).is_some() || !value.eq_ignore_ascii_case(b"chunked") {
-                        return Err(ParseError::UnsupportedTransferCoding);
-                    }
+                17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                    once(&mut coding, value, ParseError::UnsupportedTransferCoding)?;
                 }
-                10 if name.eq_ignore_ascii_case("connection") => {
+                10 if name.eq_ignore_ascii_case(b"connection") => {
                     for member in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
                         close |= member.eq_ignore_ascii_case(b"close");
                         keep_alive |= member.eq_ignore_ascii_case(b"keep-alive");
                     }
                 }
-                6 if name.eq_ignore_ascii_case("expect") => {
-                    if !value.eq_ignore_ascii_case(b"100-continue") {
-                        return Err(ParseError::UnknownExpectation);
-                    }
+                6 if name.eq_ignore_ascii_case(b"expect") => {
                     expects_continue = true;
+                    known_expectation &= value.eq_ignore_ascii_case(b"100-continue");
                 }
                 _ => {}
             }
+        }
+        if coding.is_some_and(|value| !value.eq_ignore_ascii_case(b"chunked")) {
+            return Err(ParseError::UnsupportedTransferCoding);
+        }
+        if !known_expectation {
+            return Err(ParseError::UnknownExpectation);
         }
         match host {
             None if head.version == Version::Http11 => return Err(ParseError::MissingHost),
@@ -81,6 +85,9 @@ impl Framing {
                 return Err(ParseError::InvalidHost);
             }
             _ => {}
+        }
+        if head.method == Method::CONNECT {
+            return Err(ParseError::Connect);
         }
         let body = match (length, coding) {
             (Some(_), Some(_)) => return Err(ParseError::AmbiguousFraming),
@@ -100,6 +107,15 @@ impl Framing {
     }
 }
 
+/// Notes the value of a field that may come only once.
+fn once<T>(slot: &mut Option<T>, value: T, repeated: ParseError) -> Result<(), ParseError> {
+    if slot.replace(value).is_some() {
+        Err(repeated)
+    } else {
+        Ok(())
+    }
+}
+
 /// Digits only, fitting in 64 bits: `+1`, `1,1`, `0x1` and the empty value are refused.
 fn parse_length(value: &[u8]) -> Result<u64, ParseError> {
     let length = value.iter().try_fold(0_u64, |sum, byte| {
@@ -113,14 +129,15 @@ fn parse_length(value: &[u8]) -> Result<u64, ParseError> {
 
 /// Whether `value` is a host with an optional port, as Host and authority-form targets have it.
 ///
-/// Narrower than RFC 3986's reg-name, whose `!$&'()*+,;=` no host of today contains.
+/// A comma is valid in RFC 3986's reg-name and refused here: it is how two Host fields look once
+/// somebody has joined them.
 pub(crate) fn is_host(value: &[u8]) -> bool {
     let (host, port) = if let Some(rest) = value.strip_prefix(b"[") {
         let Some(end) = memchr::memchr(b']', rest) else {
             return false;
         };
         let literal = std::str::from_utf8(&rest[..end]).ok();
-        if !literal.is_some_and(|text| text.parse::<Ipv6Addr>().is_ok()) {
+        if literal.is_none_or(|text| text.parse::<Ipv6Addr>().is_err()) {
             return false;
         }
         (&b"v6"[..], &rest[end + 1..])
@@ -128,10 +145,7 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
         let end = memchr::memchr(b':', value).unwrap_or(value.len());
         value.split_at(end)
     };
-    let host_fits = !host.is_empty()
-        && host
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(byte));
+    let host_fits = !host.is_empty() && host.iter().all(|&byte| is_host_byte(byte));
     let port_fits = match port {
         [] => true,
         [b':', digits @ ..] => {
@@ -145,6 +159,16 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
         _ => false,
     };
     host_fits && port_fits
+}
+
+/// The bytes of RFC 3986's reg-name, but for the comma.
+fn is_host_byte(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9')
+        || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%')
+        || matches!(
+            byte,
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'='
+        )
 }
 
 #[cfg(test)]
@@ -251,6 +275,7 @@ mod tests {
             "[::1]",
             "[::1]:80",
             "a-b_c.d~e",
+            "0.0.0.0=5000",
             "%41",
         ] {
             assert!(
