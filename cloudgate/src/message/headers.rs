@@ -32,6 +32,9 @@ pub struct Headers {
     fields: Vec<Field>,
 }
 
+/// The largest text, in bytes, whose memory the next message uses again.
+const LARGEST_KEPT: usize = 8 << 10;
+
 /// Why a field was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -217,17 +220,12 @@ impl Headers {
         }));
     }
 
-    /// Forgets every field and keeps the memory.
+    /// Forgets every field and keeps the memory, unless one large message has made it large.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.fields.clear();
         self.start = 0;
-    }
-
-    /// Drops buffers that one large message has left, so that an idle connection stays small.
-    pub(crate) fn shrink(&mut self) {
-        self.clear();
-        if self.text.capacity() > 4096 || self.fields.capacity() > 64 {
+        if self.text.capacity() > LARGEST_KEPT {
             *self = Headers::new();
         }
     }

@@ -81,13 +81,6 @@ impl RequestHead {
         self.authority = None;
         self.headers.clear();
     }
-
-    /// Forgets the request and gives large buffers back.
-    pub(crate) fn release(&mut self) {
-        self.clear();
-        self.headers.shrink();
-        self.target.shrink_to(256);
-    }
 }
 
 /// What the application notes on a request: itself, the route that was matched, the path's captures.

@@ -68,10 +68,11 @@ impl ReadBuffer {
         Ok(count)
     }
 
-    /// Gives the memory back; only when no byte is there.
-    pub fn release(&mut self) {
-        if self.is_empty() {
-            *self = ReadBuffer::new();
+    /// Forgets the bytes, and gives memory back that one large request made it take.
+    pub fn empty(&mut self) {
+        (self.start, self.end) = (0, 0);
+        if self.bytes.len() > FIRST_SIZE {
+            self.bytes = Vec::new();
         }
     }
 }
@@ -113,10 +114,7 @@ mod tests {
         put(&mut buffer, b"hello", 1024);
         buffer.consume(3);
         assert_eq!(buffer.filled(), b"lo");
-        buffer.release();
-        assert_eq!(buffer.filled(), b"lo");
-        buffer.consume(2);
-        buffer.release();
-        assert_eq!(buffer.bytes.capacity(), 0);
+        buffer.empty();
+        assert!(buffer.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  read_head ─▶ Framing ─▶ service.call ─▶ respond::send ─▶ read_head …
-//!      │ quiet: buffers given back            │ unread body, error, Connection: close
+//!      │ nothing there: buffers given back    │ unread body, error, Connection: close
 //!      ▼                                      ▼
 //!   closed, or late: 408                   linger, closed
 //! ```
@@ -20,20 +20,14 @@ use http::{Method, StatusCode};
 
 use super::body::{BodyReader, Unread};
 use super::clock::Date;
+use super::lease::{self, Lease};
 use super::respond::{self, Exchange};
 use super::settings::Rules;
-use crate::message::request::Scope;
-use crate::message::{
-    Deadline, Duplex, Request, RequestBody, RequestHead, Response, Service, Version,
-};
-use crate::net::buffer::ReadBuffer;
+use crate::message::{Deadline, Duplex, Request, RequestBody, Response, Service, Version};
 use crate::net::deadline::Clock;
 use crate::net::home;
 use crate::proto::error::ParseError;
 use crate::proto::h1::{BodyLength, Framing, parse_request};
-
-/// After how many milliseconds without a request a connection gives its buffers back.
-const QUIET: u64 = 1000;
 
 /// How many pipelined requests are answered before other connections get a turn.
 const REQUESTS_A_TURN: u32 = 32;
@@ -49,14 +43,11 @@ pub(crate) struct Surroundings {
     pub(crate) stopping: AtomicBool,
 }
 
-/// One connection: what carries it, what was read and not used, what is to be written.
+/// One connection: what carries it, and the buffers of the request in flight.
 pub(crate) struct Connection<D> {
-    pub(super) io: D,
-    pub(super) input: ReadBuffer,
-    pub(super) output: Vec<u8>,
+    io: D,
+    lease: Option<Box<Lease>>,
     peer: SocketAddr,
-    head: Arc<RequestHead>,
-    scope: Scope,
     date: Date,
     opened: u64,
     served: u64,
@@ -112,11 +103,8 @@ impl<D: Duplex> Connection<D> {
     pub(crate) fn new(io: D, peer: SocketAddr, now: u64) -> Connection<D> {
         Connection {
             io,
-            input: ReadBuffer::new(),
-            output: Vec::new(),
+            lease: None,
             peer,
-            head: Arc::default(),
-            scope: Scope::default(),
             date: Date::new(),
             opened: now,
             served: 0,
@@ -126,16 +114,16 @@ impl<D: Duplex> Connection<D> {
 
     /// Serves requests until the connection ends, and says why it did.
     pub(crate) fn serve(&mut self, around: &Surroundings) -> Close {
-        loop {
-            let framing = match self.read_head(around) {
-                Ok(framing) => framing,
-                Err(close) => return self.refuse(close, around),
-            };
-            match self.exchange(framing, around) {
-                Ok(()) => {}
-                Err(close) => return close,
+        let close = loop {
+            let outcome = self
+                .read_head(around)
+                .and_then(|framing| self.exchange(framing, around));
+            if let Err(close) = outcome {
+                break self.refuse(close, around);
             }
-        }
+        };
+        self.give_lease_back();
+        close
     }
 
     /// Reads until a whole request head is there, and finds its framing.
@@ -146,10 +134,10 @@ impl<D: Duplex> Connection<D> {
         let mut began = (self.served == 0).then_some(self.opened);
         let mut looked_at = 0;
         let mut line_seen = false;
-        let mut quiet = false;
         loop {
-            if looked_at < self.input.filled().len() {
-                let filled = self.input.filled();
+            let lease = self.lease.get_or_insert_with(lease::take);
+            if looked_at < lease.input.filled().len() {
+                let filled = lease.input.filled();
                 let new_line = memchr::memchr(b'\n', &filled[looked_at..]).is_some();
                 line_seen |= new_line;
                 // A head that drips in is parsed again only when that can change the outcome.
@@ -158,53 +146,46 @@ impl<D: Duplex> Connection<D> {
                     || filled.len() >= rules.limits.head
                     || (!line_seen && filled.len() > rules.limits.target);
                 looked_at = filled.len();
-                if worth_it {
-                    let head = exclusive(&mut self.head);
-                    if let Some(length) =
-                        parse_request(filled, &rules.limits, head).map_err(Close::Refused)?
-                    {
-                        self.input.consume(length);
-                        return Framing::of(&self.head).map_err(Close::Refused);
-                    }
+                if worth_it && let Some(framing) = lease.parse(rules)? {
+                    return Ok(framing);
                 }
                 began.get_or_insert(waiting_since.max(around.clock.now()));
             }
             // Empty lines in front of a request line count in the buffer and not in the limit.
             let most = rules.limits.head + 64;
-            match self.input.fill(most, |space| self.io.read(space)) {
-                Ok(0) if self.input.is_empty() => {
-                    self.flush(around)?;
-                    return Err(Close::Peer);
-                }
+            match lease.input.fill(most, |space| self.io.read(space)) {
                 Ok(0) => {
+                    let unfinished = !lease.input.is_empty();
                     self.flush(around)?;
-                    return Err(Close::Truncated);
+                    return Err(if unfinished {
+                        Close::Truncated
+                    } else {
+                        Close::Peer
+                    });
                 }
                 Ok(_) => continue,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error.into()),
                 Err(_) => {}
             }
+            let unfinished = !lease.input.is_empty();
             self.flush(around)?;
             self.in_turn = 0;
-            if self.input.is_empty() && around.stopping.load(Ordering::Relaxed) {
-                return Err(Close::Stopping);
+            if !unfinished {
+                if around.stopping.load(Ordering::Relaxed) {
+                    return Err(Close::Stopping);
+                }
+                self.give_lease_back();
             }
             let deadline = match began {
                 Some(began) => Deadline::after(began, rules.head),
                 None => Deadline::after(waiting_since, rules.idle),
             };
-            let soon = Deadline::after(waiting_since, QUIET);
-            let early = began.is_none() && !quiet && soon < deadline;
-            match self.io.wait(if early { soon } else { deadline }) {
+            match self.io.wait(deadline) {
                 Ok(()) => {}
                 Err(error) if error.kind() != ErrorKind::TimedOut => return Err(error.into()),
-                Err(_) if early => {
-                    quiet = true;
-                    self.release_buffers();
-                }
-                Err(_) if self.input.is_empty() => return Err(Close::Idle),
-                Err(_) => return Err(Close::HeadTimeout),
+                Err(_) if unfinished => return Err(Close::HeadTimeout),
+                Err(_) => return Err(Close::Idle),
             }
         }
     }
@@ -212,22 +193,22 @@ impl<D: Duplex> Connection<D> {
     /// Lets the service answer one request and sends the answer, or at least gathers it.
     fn exchange(&mut self, framing: Framing, around: &Surroundings) -> Result<(), Close> {
         self.served += 1;
-        let mut reader = BodyReader::new(
-            &mut self.io,
-            &mut self.input,
-            &mut self.output,
-            framing,
-            around,
-        );
+        let Lease {
+            input,
+            output,
+            head,
+            scope,
+        } = &mut **self.lease.get_or_insert_with(lease::take);
+        let mut reader = BodyReader::new(&mut self.io, input, output, framing, around);
         let mut body = match framing.body {
             BodyLength::None => RequestBody::empty(),
             _ => RequestBody::from_source(&mut reader),
         };
         body.set_limit(around.rules.body_limit);
-        let scope = std::mem::take(&mut self.scope);
-        let mut request = Request::assemble(Arc::clone(&self.head), self.peer, body, scope);
+        let mut request =
+            Request::assemble(Arc::clone(head), self.peer, body, std::mem::take(scope));
         let answer = home::catch_panic(|| around.service.call(&mut request));
-        self.scope = std::mem::take(&mut request.scope);
+        *scope = std::mem::take(&mut request.scope);
         drop(request);
         let unread = if framing.body == BodyLength::None {
             Unread::Nothing
@@ -243,21 +224,23 @@ impl<D: Duplex> Connection<D> {
             && !panicked
             && !around.stopping.load(Ordering::Relaxed);
         let exchange = Exchange {
-            version: self.head.version(),
-            head_only: *self.head.method() == Method::HEAD,
+            version: head.version(),
+            head_only: *head.method() == Method::HEAD,
             keep_alive,
             date: self.date.at(around.clock.now()),
         };
-        let keep_alive = respond::send(&mut self.io, &mut self.output, response, exchange, around)?;
+        let keep_alive = respond::send(&mut self.io, output, response, exchange, around)?;
+        let enough = output.len() >= OUTPUT_ENOUGH;
         if !keep_alive {
+            let unread = unread == Unread::Something || !input.is_empty();
             self.flush(around)?;
-            if unread == Unread::Something || !self.input.is_empty() {
+            if unread {
                 self.linger(around);
             }
             return Err(Close::Finished);
         }
         self.in_turn += 1;
-        if self.output.len() >= OUTPUT_ENOUGH {
+        if enough {
             self.flush(around)?;
         }
         if self.in_turn >= REQUESTS_A_TURN {
@@ -268,7 +251,7 @@ impl<D: Duplex> Connection<D> {
         Ok(())
     }
 
-    /// Tells the peer why its request is not answered, if it can still listen.
+    /// Tells the peer why its request is not answered, where there is something to tell.
     fn refuse(&mut self, close: Close, around: &Surroundings) -> Close {
         let (status, reason) = match &close {
             Close::Refused(error) => (error.status(), error.to_string()),
@@ -279,15 +262,16 @@ impl<D: Duplex> Connection<D> {
             _ => return close,
         };
         let name = status.canonical_reason().unwrap_or_default();
-        let response = Response::text_plain(format!("{} {name}: {reason}\n", status.as_u16()))
-            .with_status(status);
+        let text = format!("{} {name}: {reason}\n", status.as_u16());
+        let response = Response::text_plain(text).with_status(status);
+        let Lease { output, .. } = &mut **self.lease.get_or_insert_with(lease::take);
         let exchange = Exchange {
             version: Version::Http11,
             head_only: false,
             keep_alive: false,
             date: self.date.at(around.clock.now()),
         };
-        let sent = respond::send(&mut self.io, &mut self.output, response, exchange, around)
+        let sent = respond::send(&mut self.io, output, response, exchange, around)
             .and_then(|_| self.flush(around));
         if sent.is_ok() {
             self.linger(around);
@@ -302,17 +286,13 @@ impl<D: Duplex> Connection<D> {
         if around.rules.linger == 0 || self.io.close_write().is_err() {
             return;
         }
-        self.input.consume(self.input.filled().len());
+        let input = &mut self.lease.get_or_insert_with(lease::take).input;
         loop {
-            match self.input.fill(usize::MAX, |space| self.io.read(space)) {
+            input.empty();
+            match input.fill(usize::MAX, |space| self.io.read(space)) {
                 Ok(0) => return,
-                Ok(count) => {
-                    self.input.consume(count);
-                    if deadline.has_passed(around.clock.now()) {
-                        return;
-                    }
-                    self.io.yield_turn();
-                }
+                Ok(_) if deadline.has_passed(around.clock.now()) => return,
+                Ok(_) => self.io.yield_turn(),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if self.io.wait(deadline).is_err() {
                         return;
@@ -324,20 +304,31 @@ impl<D: Duplex> Connection<D> {
     }
 
     fn flush(&mut self, around: &Surroundings) -> Result<(), Close> {
-        respond::flush(&mut self.io, &mut self.output, around).map_err(Close::Failed)
+        match &mut self.lease {
+            Some(lease) => {
+                respond::flush(&mut self.io, &mut lease.output, around).map_err(Close::Failed)
+            }
+            None => Ok(()),
+        }
     }
 
-    fn release_buffers(&mut self) {
-        self.input.release();
-        self.output = Vec::new();
-        exclusive(&mut self.head).release();
+    fn give_lease_back(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease::give_back(lease);
+        }
     }
 }
 
-/// The head's buffers for the next request; new ones if somebody kept the last request's.
-fn exclusive(head: &mut Arc<RequestHead>) -> &mut RequestHead {
-    if Arc::get_mut(head).is_none() {
-        *head = Arc::default();
+impl Lease {
+    /// Parses a head from the input and finds its framing; `None` where more bytes are needed.
+    fn parse(&mut self, rules: &Rules) -> Result<Option<Framing>, Close> {
+        let head = lease::exclusive(&mut self.head);
+        let parsed =
+            parse_request(self.input.filled(), &rules.limits, head).map_err(Close::Refused)?;
+        let Some(length) = parsed else {
+            return Ok(None);
+        };
+        self.input.consume(length);
+        Framing::of(&self.head).map(Some).map_err(Close::Refused)
     }
-    Arc::get_mut(head).expect("no other reference to a head that was just made or checked")
 }

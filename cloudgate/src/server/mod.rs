@@ -6,6 +6,7 @@
 //!  body      a request body as the handler reads it     respond  a response as the client gets it
 //!  pace      is the peer fast enough                    capacity how many connections fit
 //!  settings  limits and timeouts                        clock    the Date field
+//!  lease     the buffers of a request in flight
 //! ```
 
 mod accept;
@@ -13,6 +14,7 @@ mod body;
 mod capacity;
 mod clock;
 mod conn;
+mod lease;
 mod pace;
 mod respond;
 mod settings;
