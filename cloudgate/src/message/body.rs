@@ -42,6 +42,8 @@ pub enum BodyError {
     },
     /// Its chunked framing is broken (RFC 9112 section 7.1).
     Malformed,
+    /// The trailer section behind it is larger than the server's limit.
+    TrailersTooLarge,
     /// The peer ended the connection before the body was complete (RFC 9112 section 8).
     Truncated,
     /// The peer sent slower than the server's minimum rate.
@@ -58,6 +60,7 @@ impl BodyError {
             BodyError::Malformed | BodyError::Truncated | BodyError::Disconnected(_) => {
                 StatusCode::BAD_REQUEST
             }
+            BodyError::TrailersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
         }
     }
@@ -90,6 +93,7 @@ impl fmt::Display for BodyError {
                 )
             }
             BodyError::Malformed => f.write_str("the chunked request body is malformed"),
+            BodyError::TrailersTooLarge => f.write_str("the trailer section is too large"),
             BodyError::Truncated => f.write_str("the request body ended before it was complete"),
             BodyError::TooSlow => f.write_str("the request body came too slowly"),
             BodyError::Disconnected(error) => write!(
@@ -112,7 +116,9 @@ impl std::error::Error for BodyError {
 impl From<BodyError> for io::Error {
     fn from(error: BodyError) -> io::Error {
         let kind = match &error {
-            BodyError::TooLarge { .. } | BodyError::Malformed => io::ErrorKind::InvalidData,
+            BodyError::TooLarge { .. } | BodyError::Malformed | BodyError::TrailersTooLarge => {
+                io::ErrorKind::InvalidData
+            }
             BodyError::Truncated => io::ErrorKind::UnexpectedEof,
             BodyError::TooSlow => io::ErrorKind::TimedOut,
             BodyError::Disconnected(inner) => inner.kind(),

@@ -4,6 +4,7 @@
 //! head is one copy, an answer's fields are one copy into the output, and a lookup compares names
 //! without making new strings (RFC 9110 section 5.1: names are case-insensitive).
 
+use std::borrow::Cow;
 use std::fmt;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +27,10 @@ struct Field {
 #[derive(Clone, Default)]
 pub struct Headers {
     /// `Name: value` lines, each with its CRLF, from `start` on.
-    text: Vec<u8>,
+    text: Cow<'static, [u8]>,
     /// Where the first field line begins: a parsed head keeps its request line in front.
     start: usize,
-    fields: Vec<Field>,
+    fields: Cow<'static, [Field]>,
 }
 
 /// The largest text, in bytes, whose memory the next message uses again.
@@ -67,9 +68,9 @@ impl Headers {
     /// No fields.
     pub const fn new() -> Headers {
         Headers {
-            text: Vec::new(),
+            text: Cow::Borrowed(&[]),
             start: 0,
-            fields: Vec::new(),
+            fields: Cow::Borrowed(&[]),
         }
     }
 
@@ -181,17 +182,13 @@ impl Headers {
         found
     }
 
-    /// Only Content-Type, whose value must hold no control character; what most responses have.
-    pub(crate) fn of_type(media_type: &str) -> Headers {
-        let mut headers = Headers {
-            text: Vec::with_capacity(128),
+    /// One field that is known when the program is built: nothing is allocated until it is changed.
+    pub(crate) const fn prepared(prepared: &'static Prepared) -> Headers {
+        Headers {
+            text: Cow::Borrowed(prepared.text.as_bytes()),
             start: 0,
-            fields: Vec::with_capacity(4),
-        };
-        debug_assert!(is_field_value(media_type.as_bytes()));
-        // Cannot fail: it is far from 4 GiB.
-        let _ = headers.push_line(b"Content-Type", media_type.as_bytes());
-        headers
+            fields: Cow::Borrowed(&prepared.fields),
+        }
     }
 
     /// The field lines as they go over the wire, each ended by CRLF.
@@ -209,24 +206,28 @@ impl Headers {
         fields: impl Iterator<Item = ((usize, usize), (usize, usize))>,
     ) {
         self.clear();
-        self.text.extend_from_slice(text);
+        self.text.to_mut().extend_from_slice(text);
         self.start = start;
         // A head is limited to far less than 4 GiB before it gets here.
-        self.fields.extend(fields.map(|(name, value)| Field {
-            name: name.0 as u32,
-            name_length: name.1 as u32,
-            value: value.0 as u32,
-            value_length: value.1 as u32,
-        }));
+        self.fields
+            .to_mut()
+            .extend(fields.map(|(name, value)| Field {
+                name: name.0 as u32,
+                name_length: name.1 as u32,
+                value: value.0 as u32,
+                value_length: value.1 as u32,
+            }));
     }
 
     /// Forgets every field and keeps the memory, unless one large message has made it large.
     pub(crate) fn clear(&mut self) {
-        self.text.clear();
-        self.fields.clear();
-        self.start = 0;
-        if self.text.capacity() > LARGEST_KEPT {
-            *self = Headers::new();
+        match (&mut self.text, &mut self.fields) {
+            (Cow::Owned(text), Cow::Owned(fields)) if text.capacity() <= LARGEST_KEPT => {
+                text.clear();
+                fields.clear();
+                self.start = 0;
+            }
+            _ => *self = Headers::new(),
         }
     }
 
@@ -243,14 +244,17 @@ impl Headers {
         if u32::try_from(at + name.len() + value.len() + 4).is_err() {
             return Err(HeaderError::TooLarge);
         }
-        if self.text.capacity() == 0 {
-            self.text.reserve(128);
-        }
-        self.text.extend_from_slice(name);
-        self.text.extend_from_slice(b": ");
-        self.text.extend_from_slice(value);
-        self.text.extend_from_slice(b"\r\n");
-        self.fields.push(Field {
+        let text = self.text.to_mut();
+        text.reserve(if at == 0 {
+            128
+        } else {
+            name.len() + value.len() + 4
+        });
+        text.extend_from_slice(name);
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value);
+        text.extend_from_slice(b"\r\n");
+        self.fields.to_mut().push(Field {
             name: at as u32,
             name_length: name.len() as u32,
             value: (at + name.len() + 2) as u32,
@@ -267,6 +271,38 @@ impl Headers {
                 // Cannot fail: the result is no longer than what was there.
                 let _ = self.push_line(old.name_of(field), old.value_of(field));
             }
+        }
+    }
+}
+
+/// A field line that is made while the program is built.
+pub(crate) struct Prepared {
+    text: &'static str,
+    fields: [Field; 1],
+}
+
+impl Prepared {
+    /// From a whole line, such as `A: b\r\n`.
+    pub(crate) const fn line(text: &'static str) -> Prepared {
+        let bytes = text.as_bytes();
+        let mut colon = 0;
+        while bytes[colon] != b':' {
+            colon += 1;
+        }
+        assert!(
+            bytes[colon + 1] == b' '
+                && bytes[bytes.len() - 2] == b'\r'
+                && bytes[bytes.len() - 1] == b'\n'
+        );
+        let field = Field {
+            name: 0,
+            name_length: colon as u32,
+            value: colon as u32 + 2,
+            value_length: (bytes.len() - colon - 4) as u32,
+        };
+        Prepared {
+            text,
+            fields: [field],
         }
     }
 }
@@ -359,6 +395,21 @@ mod tests {
         headers.append("Connection", "foo, ClOsE ,bar").unwrap();
         assert!(headers.has_token("connection", "close"));
         assert!(!headers.has_token("connection", "clos"));
+    }
+
+    #[test]
+    fn a_prepared_field_reads_and_changes_like_an_appended_one() {
+        static PREPARED: Prepared = Prepared::line("Content-Type: text/html\r\n");
+        let mut headers = Headers::prepared(&PREPARED);
+        assert_eq!(headers.get("content-type"), Some("text/html"));
+        headers.append("A", "b").unwrap();
+        assert_eq!(headers.wire(), b"Content-Type: text/html\r\nA: b\r\n");
+        headers.set("Content-Type", "text/plain").unwrap();
+        assert_eq!(headers.wire(), b"A: b\r\nContent-Type: text/plain\r\n");
+        assert_eq!(
+            Headers::prepared(&PREPARED).get("content-type"),
+            Some("text/html")
+        );
     }
 
     #[test]

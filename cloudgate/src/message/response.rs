@@ -4,7 +4,12 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::body::{Body, BodyWriter, FileRange};
-use super::headers::{Headers, is_field_value};
+use super::headers::{Headers, Prepared};
+
+// What most responses have, ready to send.
+static HTML: Prepared = Prepared::line("Content-Type: text/html; charset=utf-8\r\n");
+static PLAIN: Prepared = Prepared::line("Content-Type: text/plain; charset=utf-8\r\n");
+static JSON: Prepared = Prepared::line("Content-Type: application/json\r\n");
 
 /// A response: status, header fields and body.
 ///
@@ -36,22 +41,25 @@ impl Response {
 
     /// 200 with an HTML body.
     pub fn html(body: impl Into<Body>) -> Response {
-        Response::of_type("text/html; charset=utf-8", body)
+        Response::prepared(&HTML, body)
     }
 
     /// 200 with a plain text body.
     pub fn text_plain(body: impl Into<Body>) -> Response {
-        Response::of_type("text/plain; charset=utf-8", body)
+        Response::prepared(&PLAIN, body)
     }
 
     /// 200 with a body of this media type; a text type should name its charset.
     pub fn of_type(media_type: &str, body: impl Into<Body>) -> Response {
-        if !is_field_value(media_type.as_bytes()) {
-            return Response::default().header("Content-Type", media_type);
-        }
+        Response::default()
+            .with_body(body)
+            .header("Content-Type", media_type)
+    }
+
+    fn prepared(field: &'static Prepared, body: impl Into<Body>) -> Response {
         Response {
             status: StatusCode::OK,
-            headers: Headers::of_type(media_type),
+            headers: Headers::prepared(field),
             body: body.into(),
         }
     }
@@ -59,7 +67,7 @@ impl Response {
     /// 200 with `value` as JSON. A value that cannot be serialized is a 500, and the log says why.
     pub fn json(value: &impl serde::Serialize) -> Response {
         match serde_json::to_vec(value) {
-            Ok(bytes) => Response::of_type("application/json", bytes),
+            Ok(bytes) => Response::prepared(&JSON, bytes),
             Err(error) => {
                 log::error!(
                     "a response of type {} is no JSON: {error}",
