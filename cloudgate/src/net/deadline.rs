@@ -40,7 +40,7 @@ impl Clock {
         self.now.store(milliseconds, Ordering::Relaxed);
     }
 
-    fn tick(&self) -> u64 {
+    pub(super) fn tick(&self) -> u64 {
         let now = self.start.elapsed().as_millis() as u64;
         self.now.fetch_max(now, Ordering::Relaxed).max(now)
     }
@@ -142,11 +142,6 @@ impl WatchList {
         }
     }
 
-    /// How many connections are on the list.
-    pub(crate) fn live(&self) -> usize {
-        self.lock().live
-    }
-
     /// Wakes every connection, so that each looks whether the server stops.
     pub(crate) fn wake_all(&self) {
         for watch in self.lock().list.iter().flatten() {
@@ -154,23 +149,12 @@ impl WatchList {
         }
     }
 
-    /// Gives every connection up: its next wait fails. Says how many there were.
-    pub(crate) fn cut_all(&self) -> usize {
-        let slots = self.lock();
-        for watch in slots.list.iter().flatten() {
+    /// Gives every connection up: its next wait fails.
+    pub(crate) fn cut_all(&self) {
+        for watch in self.lock().list.iter().flatten() {
             watch.cut.store(true, Ordering::Relaxed);
             watch.waker.wake();
         }
-        slots.live
-    }
-
-    /// Waits until the list is empty, at most for `limit`; says whether it is.
-    pub(crate) fn wait_until_empty(&self, limit: Duration) -> bool {
-        let (slots, _) = self
-            .changed
-            .wait_timeout_while(self.lock(), limit, |slots| slots.live > 0)
-            .unwrap_or_else(PoisonError::into_inner);
-        slots.live == 0
     }
 
     /// Ends the sweeper.
@@ -231,8 +215,5 @@ impl Drop for Registration {
         slots.list[self.slot] = None;
         slots.free.push(self.slot);
         slots.live -= 1;
-        if slots.live == 0 {
-            self.list.changed.notify_all();
-        }
     }
 }

@@ -5,6 +5,7 @@
 //!  transport a socket of a worker as a Duplex
 //!  deadline  the clock, the watch list, the sweeper that wakes what is late
 //!  listener  a bound port with one descriptor a worker
+//!  park      connections with nothing to do, without a coroutine
 //!  buffer    the bytes that were read and not used yet
 //! ```
 //!
@@ -14,4 +15,5 @@ pub mod buffer;
 pub mod deadline;
 pub mod home;
 pub mod listener;
+pub mod park;
 pub mod transport;

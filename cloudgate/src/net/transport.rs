@@ -35,6 +35,21 @@ impl Plain {
             hung_up: false,
         }
     }
+
+    /// Fails once the server has given the connection up: a peer that always reads never lets its
+    /// connection wait, and so would never be cut.
+    fn check_cut(&self) -> io::Result<()> {
+        if self.registration.watch().is_cut() {
+            Err(ErrorKind::ConnectionAborted.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The socket, taken off the worker's poller and off the list of deadlines.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.socket.into_inner()
+    }
 }
 
 impl Duplex for Plain {
@@ -58,6 +73,7 @@ impl Duplex for Plain {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check_cut()?;
         Ok(rustix::net::send(
             self.socket.get(),
             bytes,
@@ -66,11 +82,13 @@ impl Duplex for Plain {
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.check_cut()?;
         self.socket.get().write_vectored(pieces)
     }
 
     #[cfg(target_os = "linux")]
     fn write_more(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check_cut()?;
         Ok(rustix::net::send(
             self.socket.get(),
             bytes,
@@ -80,6 +98,7 @@ impl Duplex for Plain {
 
     #[cfg(target_os = "linux")]
     fn send_file(&mut self, file: &File, mut offset: u64, length: u64) -> io::Result<usize> {
+        self.check_cut()?;
         let count = length.min(FILE_PIECE) as usize;
         Ok(rustix::fs::sendfile(
             self.socket.get(),
@@ -90,6 +109,8 @@ impl Duplex for Plain {
     }
 
     fn wait(&mut self, until: Deadline) -> io::Result<()> {
+        // The wake-up for it may have ended an earlier wait that did not look.
+        self.check_cut()?;
         let watch = self.registration.watch();
         watch.set(until);
         let events = self.socket.wait();

@@ -1,11 +1,11 @@
-//! Who takes new connections, and who is turned away?
+//! How does a new connection get its coroutine, give it up when it has nothing to do, and get one again?
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use log::Level;
@@ -14,6 +14,8 @@ use rustix::net::{SocketFlags, acceptfrom_with};
 
 use super::Shared;
 use super::conn::{Close, Connection};
+use super::seats::{Seat, Work};
+use crate::message::Deadline;
 use crate::net::home::{self, Socket, Waker};
 use crate::net::listener;
 use crate::net::transport::Plain;
@@ -29,66 +31,20 @@ const REST: Duration = Duration::from_millis(20);
 /// How many connections are taken before others on the worker get a turn.
 const ACCEPTS_A_TURN: u32 = 32;
 
-/// How many more connections than the least busy one a worker may have before a new one goes there.
-const TOLERANCE: usize = 8;
-
-/// The places for connections: how many there are, and how many each worker holds.
-pub(super) struct Seats {
-    capacity: usize,
-    taken: AtomicUsize,
-    by_worker: Vec<AtomicUsize>,
+/// A connection without a coroutine: new, or idle for a while.
+pub(super) struct Guest {
+    stream: TcpStream,
+    peer: SocketAddr,
+    /// When it came, on the server's clock.
+    opened: u64,
+    /// How many requests it has had answers to.
+    served: u64,
+    seat: Seat,
 }
 
-impl Seats {
-    pub(super) fn new(workers: usize, capacity: usize) -> Seats {
-        let by_worker = (0..workers).map(|_| AtomicUsize::new(0)).collect();
-        Seats {
-            capacity,
-            taken: AtomicUsize::new(0),
-            by_worker,
-        }
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Takes a place on the worker that polls descriptor `fd` anyway, or on the least busy one if
-    /// that has far fewer; `None` when all places are taken.
-    fn take(&self, fd: usize) -> Option<usize> {
-        if self.taken.fetch_add(1, Ordering::Relaxed) >= self.capacity {
-            self.taken.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        let load = |worker: &usize| self.by_worker[*worker].load(Ordering::Relaxed);
-        let natural = fd % self.by_worker.len();
-        let least = (0..self.by_worker.len())
-            .min_by_key(load)
-            .unwrap_or(natural);
-        let worker = if load(&natural) > load(&least) + TOLERANCE {
-            least
-        } else {
-            natural
-        };
-        self.by_worker[worker].fetch_add(1, Ordering::Relaxed);
-        Some(worker)
-    }
-
-    fn leave(&self, worker: usize) {
-        self.by_worker[worker].fetch_sub(1, Ordering::Relaxed);
-        self.taken.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// One taken place; dropping it frees it, however the connection ends.
-struct Seat {
-    shared: Arc<Shared>,
-    worker: usize,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.shared.seats.leave(self.worker);
+impl AsFd for Guest {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 
@@ -103,20 +59,31 @@ pub(super) fn start(
 ) -> io::Result<Waker> {
     let socket = Socket::at_home(worker, listener::for_worker(listener, worker)?)?;
     let waker = socket.waker();
+    shared.acceptors.fetch_add(1, Ordering::SeqCst);
     let mut acceptor = Acceptor {
-        shared: Arc::clone(shared),
         socket,
         reserve: reserve(),
+        accepting: Accepting(Arc::clone(shared)),
     };
     home::spawn(worker, "accept", move || acceptor.run())?;
     Ok(waker)
 }
 
 struct Acceptor {
-    shared: Arc<Shared>,
     socket: Socket<TcpListener>,
     /// A descriptor to give up when there is no other, so that a waiting client can be turned away.
     reserve: Option<File>,
+    /// Dropped last, when the descriptor above is closed.
+    accepting: Accepting,
+}
+
+/// One acceptor in the count of those that still listen.
+struct Accepting(Arc<Shared>);
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.0.acceptors.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 fn reserve() -> Option<File> {
@@ -126,10 +93,11 @@ fn reserve() -> Option<File> {
 impl Acceptor {
     fn run(&mut self) {
         let mut in_turn = 0;
-        while !self.shared.around.stopping.load(Ordering::Relaxed) {
+        let shared = Arc::clone(&self.accepting.0);
+        while !shared.around.stopping.load(Ordering::SeqCst) {
             match accept(self.socket.get()) {
                 Ok((connection, peer)) => {
-                    admit(&self.shared, connection, peer);
+                    admit(&shared, connection, peer);
                     in_turn += 1;
                     if in_turn == ACCEPTS_A_TURN {
                         in_turn = 0;
@@ -176,46 +144,112 @@ fn accept(listener: &TcpListener) -> Result<(OwnedFd, SocketAddr), Errno> {
     Ok((connection, peer))
 }
 
-/// Gives the connection to a worker, or turns it away where there is no place for it.
+/// Gives a new connection a seat and a worker, or turns it away where there is no seat for it.
 fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr) {
-    let Some(worker) = shared.seats.take(connection.as_raw_fd() as usize) else {
+    let Some(seat) = Seat::take(shared, peer.ip()) else {
         return turn_away(&TcpStream::from(connection));
     };
-    let seat = Seat {
-        shared: Arc::clone(shared),
-        worker,
+    let worker = shared.seats.worker_for(connection.as_raw_fd() as usize);
+    let stream = match home::move_to(connection, worker, home::workers()) {
+        Ok(connection) => TcpStream::from(connection),
+        Err(error) => {
+            return log::error!("the connection from {peer} could not be served: {error}");
+        }
     };
-    let started = home::move_to(connection, worker, home::workers()).and_then(|connection| {
-        let stream = TcpStream::from(connection);
-        // Answers are gathered before they are written, so there is nothing to wait for.
-        stream.set_nodelay(true)?;
-        home::spawn(worker, "connection", move || run(&seat, stream, peer))
+    // Answers are gathered before they are written, so there is nothing to wait for.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let opened = shared.around.clock.now();
+    let guest = Guest {
+        stream,
+        peer,
+        opened,
+        served: 0,
+        seat,
+    };
+    if let Err(guest) = give_coroutine(guest) {
+        // It waits for its turn as an idle one does, no longer than for its first request.
+        let until = Deadline::after(opened, shared.around.rules.head);
+        park(shared, guest, until);
+    }
+}
+
+/// Starts a coroutine for a connection that has something to do; gives it back when there is no
+/// room for another coroutine.
+pub(super) fn give_coroutine(guest: Guest) -> Result<(), Guest> {
+    let shared = &guest.seat.shared;
+    if !shared.seats.has_room_for_work() {
+        return Err(guest);
+    }
+    let worker = guest.stream.as_raw_fd() as usize % home::workers();
+    let work = Work::on(shared, worker);
+    let slot = Arc::new(Mutex::new(Some(guest)));
+    let theirs = Arc::clone(&slot);
+    let take =
+        |slot: &Mutex<Option<Guest>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let spawned = home::spawn(worker, "connection", move || {
+        if let Some(guest) = take(&theirs) {
+            run(&work, guest);
+        }
     });
-    if let Err(error) = started {
-        log::error!("the connection from {peer} could not be served: {error}");
+    match spawned {
+        Ok(()) => Ok(()),
+        // It was not moved into the coroutine, for there is none.
+        Err(_) => take(&slot).map_or(Ok(()), Err),
     }
 }
 
 /// The life of a connection's coroutine.
-fn run(seat: &Seat, stream: TcpStream, peer: SocketAddr) {
-    let shared = &*seat.shared;
-    let socket = match Socket::at_home(seat.worker, stream) {
+fn run(work: &Work, guest: Guest) {
+    let Guest {
+        stream,
+        peer,
+        opened,
+        served,
+        seat,
+    } = guest;
+    let shared = Arc::clone(&seat.shared);
+    let socket = match Socket::at_home(work.worker, stream) {
         Ok(socket) => socket,
         Err(error) => {
             return log::error!("the connection from {peer} could not be polled: {error}");
         }
     };
     let registration = shared.list.register(socket.waker());
-    let now = shared.around.clock.now();
-    let mut connection = Connection::new(Plain::new(socket, registration), peer, now);
-    let close = connection.serve(&shared.around);
-    // A response that was cut short is ours to look into; all else is the peer's business.
-    let level = if matches!(close, Close::BodyFailed(_)) {
-        Level::Warn
-    } else {
-        Level::Debug
-    };
-    log::log!(level, "connection from {peer} closed: {close}");
+    let mut connection = Connection::resume(Plain::new(socket, registration), peer, opened, served);
+    match connection.serve(&shared.around) {
+        Close::Quiet(until) => {
+            let served = connection.served();
+            let stream = connection.into_io().into_stream();
+            park(
+                &shared,
+                Guest {
+                    stream,
+                    peer,
+                    opened,
+                    served,
+                    seat,
+                },
+                until,
+            );
+        }
+        close => {
+            // A response that was cut short is ours to look into; all else is the peer's business.
+            let level = if matches!(close, Close::BodyFailed(_)) {
+                Level::Warn
+            } else {
+                Level::Debug
+            };
+            log::log!(level, "connection from {peer} closed: {close}");
+        }
+    }
+}
+
+/// Puts a connection aside until it has something to do. Where that fails it is closed, as an idle
+/// connection may be at any time (RFC 9112 section 9.5).
+fn park(shared: &Shared, guest: Guest, until: Deadline) {
+    drop(shared.lot.park(guest, until));
 }
 
 /// Says that the server is full, as far as that goes without waiting.
@@ -232,27 +266,6 @@ fn turn_away(mut stream: &TcpStream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn seats_are_given_to_the_natural_worker_until_it_has_far_more() {
-        let seats = Seats::new(2, 30);
-        let workers: Vec<_> = (0..20).filter_map(|_| seats.take(4)).collect();
-        assert_eq!(workers[..9], [0; 9]);
-        assert!(workers[9..].contains(&1));
-        let on_first = workers.iter().filter(|worker| **worker == 0).count();
-        assert!(on_first <= 20 - on_first + TOLERANCE + 1);
-    }
-
-    #[test]
-    fn the_last_seat_is_taken_and_none_past_it() {
-        let seats = Seats::new(2, 2);
-        let worker = seats.take(0).unwrap();
-        assert!(seats.take(1).is_some());
-        assert!(seats.take(2).is_none());
-        seats.leave(worker);
-        assert!(seats.take(3).is_some());
-        assert!(seats.take(4).is_none());
-    }
 
     #[test]
     fn the_answer_of_a_full_server_states_its_true_length() {

@@ -7,6 +7,7 @@ use super::pace::Pace;
 use super::respond;
 use crate::message::{BodyError, BodySource, Duplex};
 use crate::net::buffer::ReadBuffer;
+use crate::proto::error::ParseError;
 use crate::proto::h1::{Decoder, Framing, encode};
 
 /// How many bytes of a body that nobody read are taken in, so that the connection can go on.
@@ -31,7 +32,7 @@ pub(crate) struct BodyReader<'c, D> {
     length: Option<u64>,
     /// Whether the client waits for `100 Continue`.
     continue_awaited: bool,
-    pace: Option<Pace>,
+    pace: Pace,
     failed: bool,
 }
 
@@ -52,7 +53,7 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
             length: (decoder.at_least() > 0).then(|| decoder.at_least()),
             decoder,
             continue_awaited: framing.expects_continue,
-            pace: None,
+            pace: Pace::new(&around.rules),
             failed: false,
         }
     }
@@ -89,7 +90,10 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
                 let decoded = self
                     .decoder
                     .decode(self.input.filled(), buffer, limits)
-                    .map_err(|_| BodyError::Malformed)?;
+                    .map_err(|error| match error {
+                        ParseError::TrailersTooLarge => BodyError::TrailersTooLarge,
+                        _ => BodyError::Malformed,
+                    })?;
                 self.input.consume(decoded.consumed);
                 if decoded.produced > 0 {
                     return Ok(Some(decoded.produced));
@@ -123,15 +127,11 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
 
     fn read_waiting(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError> {
         let around = self.around;
-        let now = around.clock.now();
-        let pace = self
-            .pace
-            .get_or_insert_with(|| Pace::new(&around.rules, now, around.rules.stall));
-        let mut pace = *pace;
         loop {
             if let Some(count) = self.read_now(buffer)? {
-                pace.moved(count, around.clock.now());
-                self.pace = Some(pace);
+                if self.pace.moved(count) {
+                    self.io.yield_turn();
+                }
                 return Ok(count);
             }
             if self.decoder.at_least() > allowed {
@@ -144,12 +144,13 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
                 encode::continue_100(self.output);
             }
             respond::flush(self.io, self.output, around).map_err(disconnected)?;
-            self.io
-                .wait(pace.deadline())
-                .map_err(|error| match error.kind() {
-                    ErrorKind::TimedOut => BodyError::TooSlow,
-                    _ => disconnected(error),
-                })?;
+            let began = around.clock.now();
+            let waited = self.io.wait(self.pace.deadline(began));
+            self.pace.waited(around.clock.now() - began);
+            waited.map_err(|error| match error.kind() {
+                ErrorKind::TimedOut => BodyError::TooSlow,
+                _ => disconnected(error),
+            })?;
         }
     }
 }

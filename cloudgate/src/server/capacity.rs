@@ -8,9 +8,17 @@ const SPARE_DESCRIPTORS: u64 = 64;
 /// Memory mappings that are kept for the program itself.
 const SPARE_MAPPINGS: u64 = 2000;
 
-/// Raises the soft limit of open descriptors to the hard one, and reckons the largest number of
-/// connections: each takes a descriptor, and while it is active two memory mappings for its stack.
-pub(crate) fn max_connections() -> usize {
+/// How many connections fit, and how many of them may have something to do at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    /// Each connection takes a descriptor.
+    pub(crate) connections: usize,
+    /// Each coroutine takes two memory mappings for its stack.
+    pub(crate) active: usize,
+}
+
+/// Raises the soft limit of open descriptors to the hard one, and reckons from the limits.
+pub(crate) fn of_this_process() -> Capacity {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum || limit.maximum.is_none() {
         limit.current = limit.maximum.or(Some(1 << 20));
@@ -25,10 +33,11 @@ pub(crate) fn max_connections() -> usize {
     reckon(descriptors, mappings)
 }
 
-fn reckon(descriptors: u64, mappings: u64) -> usize {
-    let by_descriptors = descriptors.saturating_sub(SPARE_DESCRIPTORS);
-    let by_mappings = mappings.saturating_sub(SPARE_MAPPINGS) / 2;
-    by_descriptors.min(by_mappings).max(16) as usize
+fn reckon(descriptors: u64, mappings: u64) -> Capacity {
+    Capacity {
+        connections: descriptors.saturating_sub(SPARE_DESCRIPTORS).max(16) as usize,
+        active: (mappings.saturating_sub(SPARE_MAPPINGS) / 2).max(16) as usize,
+    }
 }
 
 #[cfg(test)]
@@ -36,9 +45,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tighter_limit_counts() {
-        assert_eq!(reckon(20_000, 65_530), 19_936);
-        assert_eq!(reckon(1_000_000, 65_530), 31_765);
-        assert_eq!(reckon(40, 65_530), 16);
+    fn descriptors_bound_connections_and_mappings_bound_coroutines() {
+        assert_eq!(
+            reckon(20_000, 65_530),
+            Capacity {
+                connections: 19_936,
+                active: 31_765
+            }
+        );
+        assert_eq!(
+            reckon(1 << 20, 262_144),
+            Capacity {
+                connections: 1_048_512,
+                active: 130_072
+            }
+        );
+        assert_eq!(
+            reckon(40, 100),
+            Capacity {
+                connections: 16,
+                active: 16
+            }
+        );
     }
 }

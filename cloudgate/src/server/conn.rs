@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  read_head ─▶ Framing ─▶ service.call ─▶ respond::send ─▶ read_head …
-//!      │ nothing there: buffers given back    │ unread body, error, Connection: close
+//!      │ nothing there: buffers given back,   │ unread body, error, Connection: close
+//!      │ and after a while parked             │
 //!      ▼                                      ▼
 //!   closed, or late: 408                   linger, closed
 //! ```
@@ -63,6 +64,8 @@ pub(crate) enum Close {
     Truncated,
     /// The last response was sent and no further request allowed.
     Finished,
+    /// Nothing came for a while: the connection can be parked until this point.
+    Quiet(Deadline),
     /// No request came in time.
     Idle,
     /// A request head did not arrive whole in time.
@@ -83,6 +86,7 @@ impl fmt::Display for Close {
             Close::Peer => f.write_str("the peer ended it"),
             Close::Truncated => f.write_str("the peer ended it inside a request"),
             Close::Finished => f.write_str("the last response was sent"),
+            Close::Quiet(_) => f.write_str("it is parked"),
             Close::Idle => f.write_str("no request came in time"),
             Close::HeadTimeout => f.write_str("a request head came too slowly"),
             Close::Refused(error) => write!(f, "a request was refused: {error}"),
@@ -100,16 +104,27 @@ impl From<io::Error> for Close {
 }
 
 impl<D: Duplex> Connection<D> {
-    pub(crate) fn new(io: D, peer: SocketAddr, now: u64) -> Connection<D> {
+    /// A connection that came at `opened` on the server's clock and has had `served` answers.
+    pub(crate) fn resume(io: D, peer: SocketAddr, opened: u64, served: u64) -> Connection<D> {
         Connection {
             io,
             lease: None,
             peer,
             date: Date::new(),
-            opened: now,
-            served: 0,
+            opened,
+            served,
             in_turn: 0,
         }
+    }
+
+    /// How many requests were answered.
+    pub(crate) fn served(&self) -> u64 {
+        self.served
+    }
+
+    /// What carries the connection.
+    pub(crate) fn into_io(self) -> D {
+        self.io
     }
 
     /// Serves requests until the connection ends, and says why it did.
@@ -181,10 +196,13 @@ impl<D: Duplex> Connection<D> {
                 Some(began) => Deadline::after(began, rules.head),
                 None => Deadline::after(waiting_since, rules.idle),
             };
-            match self.io.wait(deadline) {
+            let quiet = Deadline::after(waiting_since, rules.park);
+            let parks = !unfinished && quiet < deadline;
+            match self.io.wait(if parks { quiet } else { deadline }) {
                 Ok(()) => {}
                 Err(error) if error.kind() != ErrorKind::TimedOut => return Err(error.into()),
                 Err(_) if unfinished => return Err(Close::HeadTimeout),
+                Err(_) if parks => return Err(Close::Quiet(deadline)),
                 Err(_) => return Err(Close::Idle),
             }
         }
@@ -229,7 +247,16 @@ impl<D: Duplex> Connection<D> {
             keep_alive,
             date: self.date.at(around.clock.now()),
         };
-        let keep_alive = respond::send(&mut self.io, output, response, exchange, around)?;
+        let keep_alive = match respond::send(&mut self.io, output, response, exchange, around) {
+            Ok(keep_alive) => keep_alive,
+            Err(close) => {
+                // The answers in front of the one that failed are whole: they still go out.
+                if matches!(close, Close::BodyFailed(_)) {
+                    self.flush(around)?;
+                }
+                return Err(close);
+            }
+        };
         let enough = output.len() >= OUTPUT_ENOUGH;
         if !keep_alive {
             let unread = unread == Unread::Something || !input.is_empty();

@@ -27,11 +27,15 @@ pub(super) struct Lease {
     pub(super) scope: Scope,
 }
 
+/// Boxed, so that a pointer moves from pool to connection and back.
+#[allow(clippy::vec_box, reason = "see above")]
+type Pool = Vec<Box<Lease>>;
+
 /// One pool for each worker, so that its lock is never waited for; the last one is for threads that
 /// are no worker. Larger worker numbers share.
-static POOLS: [Mutex<Vec<Box<Lease>>>; 65] = [const { Mutex::new(Vec::new()) }; 65];
+static POOLS: [Mutex<Pool>; 65] = [const { Mutex::new(Vec::new()) }; 65];
 
-fn pool() -> &'static Mutex<Vec<Box<Lease>>> {
+fn pool() -> &'static Mutex<Pool> {
     &POOLS[home::current().map_or(64, |worker| worker % 64)]
 }
 

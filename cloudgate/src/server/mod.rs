@@ -1,7 +1,8 @@
 //! How does a service get onto a port?
 //!
 //! ```text
-//!  accept    a coroutine a worker: take, count, shed, hand to the least busy worker
+//!  accept    a coroutine a worker takes connections; each gets a coroutine, is parked, and woken
+//!  seats     who may come in, and which worker takes it
 //!  conn      the life of one connection
 //!  body      a request body as the handler reads it     respond  a response as the client gets it
 //!  pace      is the peer fast enough                    capacity how many connections fit
@@ -17,19 +18,21 @@ mod conn;
 mod lease;
 mod pace;
 mod respond;
+mod seats;
 mod settings;
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::message::Service;
 use crate::net::deadline::{Clock, WatchList};
 use crate::net::home::{self, Waker};
 use crate::net::listener;
+use crate::net::park::Lot;
 use conn::Surroundings;
 use settings::Rules;
 pub use settings::{Settings, Timeouts};
@@ -37,11 +40,14 @@ pub use settings::{Settings, Timeouts};
 /// How long [`Running::shutdown`] waits for connections that it has cut.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
+/// How often [`Running::shutdown`] looks whether the last connection is gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
 /// A port that is bound and not served yet.
 ///
 /// ```
 /// use cloudgate::{App, Server};
-/// use std::time::Duration;
+/// use std::time::{Duration, Instant};
 /// let server = Server::bind("127.0.0.1:0")?.serve(App::new().get("/health", || "ok"))?;
 /// let address = server.addr();
 /// // … requests to `address` are answered by other threads …
@@ -105,12 +111,13 @@ impl Server {
         let workers = home::start(self.settings.workers)
             .map_err(system("worker threads"))?
             .workers;
-        let capacity = self
-            .settings
-            .max_connections
-            .unwrap_or_else(capacity::max_connections);
+        let fits = capacity::of_this_process();
+        let capacity = self.settings.max_connections.unwrap_or(fits.connections);
+        let per_peer = self.settings.max_connections_per_ip;
         let clock = Arc::new(Clock::new());
         let list = WatchList::start(Arc::clone(&clock)).map_err(system("thread for deadlines"))?;
+        let lot = Lot::start(Arc::clone(&clock), accept::give_coroutine)
+            .map_err(system("thread for idle connections"))?;
         let shared = Arc::new(Shared {
             around: Surroundings {
                 service: Box::new(service),
@@ -119,7 +126,9 @@ impl Server {
                 stopping: AtomicBool::new(false),
             },
             list,
-            seats: accept::Seats::new(workers, capacity),
+            lot,
+            seats: seats::Seats::new(workers, capacity, fits.active, per_peer),
+            acceptors: AtomicUsize::new(0),
         });
         let mut running = Running {
             shared,
@@ -141,7 +150,10 @@ impl Server {
 struct Shared {
     around: Surroundings,
     list: Arc<WatchList>,
-    seats: accept::Seats,
+    lot: Arc<Lot<accept::Guest>>,
+    seats: seats::Seats,
+    /// How many acceptors still listen.
+    acceptors: AtomicUsize,
 }
 
 /// A server that runs. Dropping it ends it at once, with what it was doing.
@@ -171,7 +183,12 @@ impl Running {
 
     /// How many connections there are now.
     pub fn connections(&self) -> usize {
-        self.shared.list.live()
+        self.shared.seats.taken()
+    }
+
+    /// How many of them are parked: idle, without a coroutine.
+    pub fn parked(&self) -> usize {
+        self.shared.lot.len()
     }
 
     /// Ends the server: accepts nothing more, closes idle connections, lets active ones finish for
@@ -180,13 +197,16 @@ impl Running {
     /// To be called from a plain thread, which waits meanwhile.
     pub fn shutdown(mut self, grace: Duration) -> usize {
         self.stop();
-        let list = &self.shared.list;
+        let shared = &self.shared;
         let mut cut = 0;
-        if !list.wait_until_empty(grace) {
-            cut = list.cut_all();
-            list.wait_until_empty(CUT_WAIT);
+        // Nobody can connect any more when this has returned.
+        wait_until(CUT_WAIT, || shared.acceptors.load(Ordering::SeqCst) == 0);
+        if !wait_until(grace, || shared.seats.taken() == 0) {
+            cut = shared.seats.taken();
+            shared.list.cut_all();
+            wait_until(CUT_WAIT, || shared.seats.taken() == 0);
         }
-        list.stop();
+        shared.list.stop();
         cut
     }
 
@@ -196,6 +216,7 @@ impl Running {
         for acceptor in &self.acceptors {
             acceptor.wake();
         }
+        self.shared.lot.close();
         self.shared.list.wake_all();
     }
 }
@@ -217,6 +238,15 @@ impl fmt::Debug for Running {
             .field("workers", &self.workers)
             .finish()
     }
+}
+
+/// Waits on a plain thread until `done`, at most for `limit`; says whether it is.
+fn wait_until(limit: Duration, done: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    while !done() && began.elapsed() < limit {
+        std::thread::sleep(LOOK_AGAIN.min(limit));
+    }
+    done()
 }
 
 #[cfg(test)]

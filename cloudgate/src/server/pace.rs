@@ -1,21 +1,28 @@
-//! Is a peer fast enough?
+//! Is a peer fast enough, and does it leave turns to others when it is very fast?
 
 use super::settings::Rules;
 use crate::message::Deadline;
 
-/// The time that a transfer has earned: a grace at first, then what its bytes are worth at the
-/// minimum rate, saved up to a limit so that a fast start does not pay for a long stall.
+/// The time that a transfer may still spend waiting for its peer: a grace at first, then what its
+/// bytes are worth at the minimum rate, saved up to a limit so that a fast start does not pay for a
+/// long stall. Time in which nobody waits for the peer costs nothing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    due: u64,
+pub(super) struct Pace {
+    /// Milliseconds left; `u64::MAX` for no limit.
+    credit: u64,
     min_rate: u64,
-    /// How far ahead of now the deadline may get, in milliseconds.
+    /// The most that can be saved up, in milliseconds.
     most: u64,
+    /// Bytes since the peer was last waited for.
+    unrested: usize,
 }
 
+/// After how many bytes without a wait the other connections of the worker get a turn.
+const TURN: usize = 512 << 10;
+
 impl Pace {
-    /// A transfer that begins now and may not rest for longer than `stall` milliseconds.
-    pub(crate) fn new(rules: &Rules, now: u64, stall: u64) -> Pace {
+    /// A transfer that begins now.
+    pub(super) fn new(rules: &Rules) -> Pace {
         // Either limit can be off: then the other counts alone, and with both off none.
         let off = |value: u64| if value == 0 { u64::MAX } else { value };
         let grace = if rules.min_rate == 0 {
@@ -23,33 +30,47 @@ impl Pace {
         } else {
             off(rules.grace)
         };
+        let stall = off(rules.stall);
         let most = if grace == u64::MAX {
-            off(stall)
+            stall
         } else {
             grace.max(stall)
         };
         Pace {
-            due: now.saturating_add(grace.min(most)),
+            credit: grace.min(most),
             min_rate: rules.min_rate,
             most,
+            unrested: 0,
         }
     }
 
-    /// When the transfer must have gone on.
-    pub(crate) fn deadline(&self) -> Deadline {
-        Deadline::at(self.due)
+    /// When a wait that begins now must have ended.
+    pub(super) fn deadline(&self, now: u64) -> Deadline {
+        Deadline::at(now.saturating_add(self.credit))
     }
 
-    /// Notes that `bytes` went over.
-    pub(crate) fn moved(&mut self, bytes: usize, now: u64) {
+    /// Notes that the peer was waited for.
+    pub(super) fn waited(&mut self, milliseconds: u64) {
+        self.unrested = 0;
+        if self.credit != u64::MAX {
+            self.credit = self.credit.saturating_sub(milliseconds);
+        }
+    }
+
+    /// Notes that `bytes` went over; says whether it is time to let others have a turn.
+    #[must_use]
+    pub(super) fn moved(&mut self, bytes: usize) -> bool {
         let earned = match self.min_rate {
             0 => u64::MAX,
             rate => (bytes as u64).saturating_mul(1000) / rate,
         };
-        self.due = self
-            .due
-            .saturating_add(earned)
-            .min(now.saturating_add(self.most));
+        self.credit = self.credit.saturating_add(earned).min(self.most);
+        self.unrested += bytes;
+        let turn = self.unrested >= TURN;
+        if turn {
+            self.unrested = 0;
+        }
+        turn
     }
 }
 
@@ -61,47 +82,51 @@ mod tests {
     fn pace(change: impl FnOnce(&mut Rules)) -> Pace {
         let mut rules = Rules::new(&Settings::default());
         change(&mut rules);
-        Pace::new(&rules, 0, rules.stall)
+        Pace::new(&rules)
+    }
+
+    /// Whether a transfer survives that brings `bytes` after each wait of `wait` milliseconds.
+    fn survives(mut pace: Pace, bytes: usize, wait: u64) -> bool {
+        (0..100_000).all(|_| {
+            let late = pace.deadline(0).has_passed(wait);
+            pace.waited(wait);
+            let _ = pace.moved(bytes);
+            !late
+        })
     }
 
     #[test]
     fn above_the_minimum_rate_a_transfer_never_ends_and_below_it_does() {
-        for (bytes, alive) in [(241, true), (239, false)] {
-            let mut pace = pace(|_| ());
-            let ended = (1..100_000_u64).map(|second| second * 1000).find(|&now| {
-                let late = pace.deadline().has_passed(now);
-                pace.moved(bytes, now);
-                late
-            });
-            assert_eq!(
-                ended.is_none(),
-                alive,
-                "{bytes} bytes a second ended at {ended:?}"
-            );
-        }
+        assert!(survives(pace(|_| ()), 241, 1_000));
+        assert!(!survives(pace(|_| ()), 239, 1_000));
+        assert!(
+            survives(pace(|_| ()), 1024, 4_000),
+            "bursts at the average rate are fine"
+        );
     }
 
     #[test]
-    fn bursts_at_the_average_rate_are_fine_and_a_fast_start_does_not_pay_for_a_stall() {
-        let mut bursts = pace(|_| ());
-        for now in (0..1_000_000).step_by(4000) {
-            assert!(!bursts.deadline().has_passed(now), "at {now}");
-            bursts.moved(1024, now);
-        }
-        let mut stalled = pace(|_| ());
-        stalled.moved(100 << 20, 1000);
-        assert_eq!(stalled.deadline(), Deadline::at(31_000));
+    fn a_fast_start_does_not_pay_for_a_stall() {
+        let mut pace = pace(|_| ());
+        pace.waited(1_000);
+        assert!(pace.moved(100 << 20));
+        assert_eq!(pace.deadline(5_000), Deadline::at(35_000));
     }
 
     #[test]
     fn zero_turns_each_limit_off() {
         assert_eq!(
-            pace(|rules| rules.min_rate = 0).deadline(),
+            pace(|rules| rules.min_rate = 0).deadline(0),
+            Deadline::at(30_000)
+        );
+        assert_eq!(
+            pace(|rules| rules.grace = 0).deadline(0),
             Deadline::at(30_000)
         );
         let mut none = pace(|rules| (rules.min_rate, rules.stall) = (0, 0));
-        assert_eq!(none.deadline(), Deadline::NEVER);
-        none.moved(1, 1_000_000);
-        assert_eq!(none.deadline(), Deadline::NEVER);
+        assert_eq!(none.deadline(7), Deadline::NEVER);
+        none.waited(1_000_000);
+        assert!(!none.moved(1));
+        assert_eq!(none.deadline(7), Deadline::NEVER);
     }
 }

@@ -103,7 +103,19 @@ pub(crate) fn flush<D: Duplex>(
     if output.is_empty() {
         return Ok(());
     }
-    let written = write_all(around, io, output.len(), |io, at| io.write(&output[at..]));
+    flush_at(io, output, around, &mut Pace::new(&around.rules))
+}
+
+/// As [`flush`], for a part of a body whose pace is kept from part to part.
+fn flush_at<D: Duplex>(
+    io: &mut D,
+    output: &mut Vec<u8>,
+    around: &Surroundings,
+    pace: &mut Pace,
+) -> io::Result<()> {
+    let written = write_all(around, io, output.len(), pace, |io, at| {
+        io.write(&output[at..])
+    });
     output.clear();
     written
 }
@@ -116,7 +128,8 @@ fn send_both<D: Duplex>(
     around: &Surroundings,
 ) -> io::Result<()> {
     let first = output.len();
-    let written = write_all(around, io, first + bytes.len(), |io, at| {
+    let mut pace = Pace::new(&around.rules);
+    let written = write_all(around, io, first + bytes.len(), &mut pace, |io, at| {
         if at >= first {
             io.write(&bytes[at - first..])
         } else {
@@ -133,11 +146,11 @@ fn send_file<D: Duplex>(
     range: &FileRange,
     around: &Surroundings,
 ) -> Result<(), Close> {
-    write_all(around, io, output.len(), |io, at| {
+    let mut pace = Pace::new(&around.rules);
+    write_all(around, io, output.len(), &mut pace, |io, at| {
         io.write_more(&output[at..])
     })?;
     output.clear();
-    let mut pace = Pace::new(&around.rules, around.clock.now(), around.rules.stall);
     let mut sent = 0;
     while sent < range.length {
         match io.send_file(&range.file, range.offset + sent, range.length - sent) {
@@ -150,12 +163,11 @@ fn send_file<D: Duplex>(
             }
             Ok(count) => {
                 sent += count as u64;
-                pace.moved(count, around.clock.now());
-                if sent < range.length {
+                if pace.moved(count) {
                     io.yield_turn();
                 }
             }
-            Err(error) => wait_to_go_on(io, error, pace)?,
+            Err(error) => wait_to_go_on(io, error, around, &mut pace)?,
         }
     }
     Ok(())
@@ -166,34 +178,39 @@ fn write_all<D: Duplex>(
     around: &Surroundings,
     io: &mut D,
     total: usize,
+    pace: &mut Pace,
     mut write: impl FnMut(&mut D, usize) -> io::Result<usize>,
 ) -> io::Result<()> {
     let mut written = 0;
-    let mut pace = None;
     while written < total {
         match write(io, written) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => {
                 written += count;
-                if let Some(pace) = &mut pace {
-                    Pace::moved(pace, count, around.clock.now());
+                if pace.moved(count) {
+                    io.yield_turn();
                 }
             }
-            Err(error) => {
-                let pace = pace.get_or_insert_with(|| {
-                    Pace::new(&around.rules, around.clock.now(), around.rules.stall)
-                });
-                wait_to_go_on(io, error, *pace)?;
-            }
+            Err(error) => wait_to_go_on(io, error, around, pace)?,
         }
     }
     Ok(())
 }
 
 /// Waits where `error` says that nothing can be sent now; gives any other error back.
-fn wait_to_go_on<D: Duplex>(io: &mut D, error: io::Error, pace: Pace) -> io::Result<()> {
+fn wait_to_go_on<D: Duplex>(
+    io: &mut D,
+    error: io::Error,
+    around: &Surroundings,
+    pace: &mut Pace,
+) -> io::Result<()> {
     match error.kind() {
-        ErrorKind::WouldBlock => io.wait(pace.deadline()),
+        ErrorKind::WouldBlock => {
+            let began = around.clock.now();
+            let waited = io.wait(pace.deadline(began));
+            pace.waited(around.clock.now() - began);
+            waited
+        }
         ErrorKind::Interrupted => Ok(()),
         _ => Err(error),
     }
@@ -204,6 +221,7 @@ struct Sink<'c, D> {
     io: &'c mut D,
     output: &'c mut Vec<u8>,
     around: &'c Surroundings,
+    pace: Pace,
     /// Gathered data that has no framing yet.
     pending: Vec<u8>,
     chunked: bool,
@@ -227,6 +245,7 @@ impl<'c, D: Duplex> Sink<'c, D> {
             io,
             output,
             around,
+            pace: Pace::new(&around.rules),
             pending: Vec::new(),
             chunked: length == ResponseLength::Chunked,
             left,
@@ -289,16 +308,18 @@ impl<D: Duplex> BodySink for Sink<'_, D> {
                 )
             })?;
         }
-        self.pending.extend_from_slice(bytes);
-        if self.pending.len() >= PIECE {
-            self.flush()
-        } else {
-            Ok(())
+        // However much is written at once, no more than a piece of it is held here.
+        for piece in bytes.chunks(PIECE) {
+            self.pending.extend_from_slice(piece);
+            if self.pending.len() >= PIECE {
+                self.flush()?;
+            }
         }
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.frame();
-        flush(self.io, self.output, self.around)
+        flush_at(self.io, self.output, self.around, &mut self.pace)
     }
 }

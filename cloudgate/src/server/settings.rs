@@ -16,6 +16,9 @@ pub struct Timeouts {
     pub head: Duration,
     /// For the next request on a kept-alive connection (default 75 s).
     pub idle: Duration,
+    /// After how long without a byte a connection gives up its coroutine (default 1 s); zero for
+    /// never. The deadlines above go on.
+    pub park: Duration,
     /// How long a body may fall behind [`Timeouts::min_rate`] before it is cut off (default 10 s).
     pub grace: Duration,
     /// Bytes per second that a body must bring, and that a reader of a response must take
@@ -32,6 +35,7 @@ impl Default for Timeouts {
         Timeouts {
             head: Duration::from_secs(10),
             idle: Duration::from_secs(75),
+            park: Duration::from_secs(1),
             grace: Duration::from_secs(10),
             min_rate: 240,
             stall: Duration::from_secs(30),
@@ -49,6 +53,9 @@ pub struct Settings {
     /// The most connections at once; past it a new one gets 503. `None` reckons it from the
     /// limits of the process.
     pub max_connections: Option<usize>,
+    /// The most connections at once from one IPv4 address or one /64 of IPv6; past it a new one gets
+    /// 503. Off (`None`) by default: behind a proxy all come from one address.
+    pub max_connections_per_ip: Option<usize>,
     /// Limits on heads and chunks.
     pub limits: Limits,
     /// Limits on time.
@@ -62,6 +69,7 @@ impl Default for Settings {
         Settings {
             workers: home::Settings::default(),
             max_connections: None,
+            max_connections_per_ip: None,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             body_limit: RequestBody::DEFAULT_LIMIT,
@@ -76,6 +84,7 @@ pub(crate) struct Rules {
     pub(crate) body_limit: u64,
     pub(crate) head: u64,
     pub(crate) idle: u64,
+    pub(crate) park: u64,
     pub(crate) grace: u64,
     pub(crate) min_rate: u64,
     pub(crate) stall: u64,
@@ -91,6 +100,7 @@ impl Rules {
             body_limit: settings.body_limit,
             head: millis(timeouts.head),
             idle: millis(timeouts.idle),
+            park: millis(timeouts.park),
             grace: millis(timeouts.grace),
             min_rate: u64::from(timeouts.min_rate),
             stall: millis(timeouts.stall),

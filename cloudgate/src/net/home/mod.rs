@@ -56,6 +56,10 @@ impl Default for Settings {
     }
 }
 
+/// How many stacks are kept for the next coroutines. One costs about 10 KiB of resident memory while
+/// it is kept, and 17 µs to map again when it is not.
+const POOLED_STACKS: usize = 256;
+
 struct Runtime {
     settings: Settings,
     agents: Vec<agent::Agent>,
@@ -88,7 +92,7 @@ pub fn start(settings: Settings) -> io::Result<Settings> {
     may::config()
         .set_workers(settings.workers)
         .set_stack_size(settings.stack_bytes / size_of::<usize>())
-        .set_pool_capacity(1024)
+        .set_pool_capacity(POOLED_STACKS)
         .set_worker_pin(settings.pin_workers);
     let agents = (0..settings.workers)
         .map(|worker| agent::Agent::new(worker, settings.workers))

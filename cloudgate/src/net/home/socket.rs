@@ -51,6 +51,11 @@ impl<T: AsRawFd> Socket<T> {
         self.io.inner()
     }
 
+    /// The descriptor, taken off the poller.
+    pub(crate) fn into_inner(self) -> T {
+        self.io.into_inner()
+    }
+
     /// Waits for the next event or wake-up; returns at once if one came since the last wait.
     pub(crate) fn wait(&self) -> Events {
         let events = self.io.wait_io();

@@ -1,0 +1,389 @@
+//! Where do connections wait that have nothing to do?
+//!
+//! A coroutine costs at least two pages and two memory mappings. A parked connection costs an entry
+//! in a table: its descriptor is watched by one thread for all, and its owner gets it back when bytes
+//! come. The watch is level-triggered, so what arrived on the way here is seen at once, and an entry
+//! leaves the table under its lock, so it comes back exactly once.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::net::{RecvFlags, recv};
+
+use super::deadline::Clock;
+use crate::message::Deadline;
+
+/// The key of the bell that ends the watching thread's wait.
+const BELL: u64 = u64::MAX;
+
+/// How many events are taken from the system at once.
+const EVENTS: usize = 256;
+
+/// How long items that nobody could take wait until they are offered again.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// A table of idle descriptors, each with what its owner needs to go on.
+pub(crate) struct Lot<T> {
+    epoll: OwnedFd,
+    bell: OwnedFd,
+    clock: Arc<Clock>,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    /// Every entry with its deadline, the next one first.
+    dues: BTreeSet<(u64, u32)>,
+    stopped: bool,
+}
+
+struct Slot<T> {
+    /// Counts the entries that were here, so that an event for an earlier one is known as such.
+    generation: u32,
+    due: u64,
+    item: Option<T>,
+}
+
+impl<T: AsFd + Send + 'static> Lot<T> {
+    /// An empty lot and its thread. `awake` gets each item whose descriptor has bytes; it gives back
+    /// what it cannot take now, and is asked again soon. What has ended or is late is dropped.
+    ///
+    /// # Errors
+    /// When there is no descriptor or thread for it.
+    pub(crate) fn start(
+        clock: Arc<Clock>,
+        awake: impl Fn(T) -> Result<(), T> + Send + 'static,
+    ) -> io::Result<Arc<Lot<T>>> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        let state = State {
+            slots: Vec::new(),
+            free: Vec::new(),
+            dues: BTreeSet::new(),
+            stopped: false,
+        };
+        let lot = Arc::new(Lot {
+            epoll,
+            bell,
+            clock,
+            state: Mutex::new(state),
+        });
+        let watched = Arc::clone(&lot);
+        std::thread::Builder::new()
+            .name("cloudgate-parking".to_owned())
+            .spawn(move || watched.watch(&awake))?;
+        Ok(lot)
+    }
+
+    /// Takes an item in until its descriptor has bytes, has ended, or `until` has passed. An item that
+    /// comes after [`Lot::close`] is dropped.
+    ///
+    /// # Errors
+    /// Gives the item back when the system does not watch its descriptor.
+    pub(crate) fn park(&self, item: T, until: Deadline) -> Result<(), T> {
+        let mut state = self.lock();
+        if state.stopped {
+            return Ok(());
+        }
+        let index = state.free.pop().unwrap_or_else(|| {
+            state.slots.push(Slot {
+                generation: 0,
+                due: 0,
+                item: None,
+            });
+            state.slots.len() as u32 - 1
+        });
+        let due = until.as_millis();
+        let slot = &mut state.slots[index as usize];
+        let key = EventData::new_u64(u64::from(slot.generation) << 32 | u64::from(index));
+        if let Err(error) = epoll::add(&self.epoll, &item, key, EventFlags::IN | EventFlags::RDHUP)
+        {
+            log::error!("an idle connection cannot be parked: {error}");
+            state.free.push(index);
+            return Err(item);
+        }
+        slot.due = due;
+        slot.item = Some(item);
+        let next = state.dues.first().map(|(due, _)| *due);
+        state.dues.insert((due, index));
+        if next.is_none_or(|next| due < next) {
+            self.ring();
+        }
+        Ok(())
+    }
+
+    /// How many items are parked.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().dues.len()
+    }
+
+    /// Drops every item, now and from now on, and ends the thread.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let items: Vec<T> = state
+            .slots
+            .iter_mut()
+            .filter_map(|slot| slot.item.take())
+            .collect();
+        state.dues.clear();
+        drop(state);
+        // Dropping closes descriptors, which nobody has to wait for under the lock.
+        drop(items);
+        self.ring();
+    }
+
+    fn watch(&self, awake: &dyn Fn(T) -> Result<(), T>) {
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        let mut refused = Vec::new();
+        loop {
+            let wait = match self.drop_late() {
+                None => return,
+                Some(_) if !refused.is_empty() => Some(AGAIN),
+                Some(wait) => wait,
+            };
+            let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+            events.clear();
+            if let Err(error) = epoll::wait(&self.epoll, spare_capacity(&mut events), wait.as_ref())
+                && error != rustix::io::Errno::INTR
+            {
+                log::error!("idle connections cannot be watched: {error}");
+                std::thread::sleep(AGAIN);
+            }
+            for item in std::mem::take(&mut refused) {
+                refused.extend(awake(item).err());
+            }
+            for event in &events {
+                let key = event.data.u64();
+                if key == BELL {
+                    let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+                    continue;
+                }
+                let Some(item) = self.take(key as u32, (key >> 32) as u32) else {
+                    continue;
+                };
+                let flags = event.flags;
+                let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+                // A peer that has ended may have sent something first.
+                if !ended || has_bytes(&item) {
+                    refused.extend(awake(item).err());
+                }
+            }
+        }
+    }
+
+    /// Takes an entry out, if it is the one that the key means.
+    fn take(&self, index: u32, generation: u32) -> Option<T> {
+        let mut state = self.lock();
+        let slot = state.slots.get_mut(index as usize)?;
+        if slot.generation != generation {
+            return None;
+        }
+        let item = slot.item.take()?;
+        let due = slot.due;
+        state.forget(due, index);
+        // Another thread may close the descriptor next, so it must be off the list by then.
+        let _ = epoll::delete(&self.epoll, &item);
+        Some(item)
+    }
+
+    /// Drops what is late, and says how long there is nothing to drop; `None` when the lot is closed.
+    fn drop_late(&self) -> Option<Option<Duration>> {
+        let now = self.clock.tick();
+        let mut late = Vec::new();
+        let mut state = self.lock();
+        if state.stopped {
+            return None;
+        }
+        let next = loop {
+            match state.dues.first().copied() {
+                Some((due, index)) if due <= now => {
+                    late.extend(state.slots[index as usize].item.take());
+                    state.forget(due, index);
+                }
+                next => break next,
+            }
+        };
+        drop(state);
+        drop(late);
+        Some(
+            next.filter(|(due, _)| *due != Deadline::NEVER.as_millis())
+                .map(|(due, _)| Duration::from_millis(due - now)),
+        )
+    }
+
+    fn ring(&self) {
+        // Can only fail with a full counter, and then the bell rings anyway.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> State<T> {
+    fn forget(&mut self, due: u64, index: u32) {
+        self.dues.remove(&(due, index));
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+    }
+}
+
+/// Whether something can be read from the socket before its end.
+fn has_bytes(socket: &impl AsFd) -> bool {
+    match recv(
+        socket,
+        &mut [0_u8; 1],
+        RecvFlags::PEEK | RecvFlags::DONTWAIT,
+    ) {
+        Ok((_, count)) => count > 0,
+        Err(error) => error == rustix::io::Errno::WOULDBLOCK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::{self, Receiver};
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    fn lot() -> (Arc<Lot<UnixStream>>, Receiver<UnixStream>) {
+        let (send, receive) = mpsc::channel();
+        let lot = Lot::start(Arc::new(Clock::new()), move |item| {
+            send.send(item).map_err(|error| error.0)
+        });
+        (lot.unwrap(), receive)
+    }
+
+    fn ended(mut stream: &UnixStream) {
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+    }
+
+    #[test]
+    fn bytes_bring_an_item_back_whether_they_come_before_or_after() {
+        let (lot, back) = lot();
+        for before in [true, false] {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            if before {
+                ours.write_all(b"x").unwrap();
+            }
+            assert!(lot.park(theirs, Deadline::NEVER).is_ok());
+            if !before {
+                ours.write_all(b"x").unwrap();
+            }
+            let mut theirs = back.recv_timeout(LONG).unwrap();
+            theirs.read_exact(&mut [0; 1]).unwrap();
+            assert_eq!(lot.len(), 0);
+        }
+    }
+
+    #[test]
+    fn an_ended_item_is_dropped_but_not_before_its_last_bytes_were_seen() {
+        let (lot, back) = lot();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        assert!(lot.park(theirs, Deadline::NEVER).is_ok());
+        ours.shutdown(std::net::Shutdown::Write).unwrap();
+        ended(&ours);
+
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        ours.write_all(b"last").unwrap();
+        ours.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(lot.park(theirs, Deadline::NEVER).is_ok());
+        let mut text = String::new();
+        back.recv_timeout(LONG)
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "last");
+    }
+
+    #[test]
+    fn late_items_are_dropped_in_their_order() {
+        let (lot, _back) = lot();
+        let (first, parked_first) = UnixStream::pair().unwrap();
+        let (never, parked_never) = UnixStream::pair().unwrap();
+        let (second, parked_second) = UnixStream::pair().unwrap();
+        assert!(lot.park(parked_never, Deadline::NEVER).is_ok());
+        assert!(lot.park(parked_second, Deadline::at(60)).is_ok());
+        assert!(lot.park(parked_first, Deadline::at(20)).is_ok());
+        ended(&first);
+        ended(&second);
+        assert_eq!(lot.len(), 1);
+        lot.close();
+        ended(&never);
+    }
+
+    #[test]
+    fn a_closed_lot_drops_what_it_has_and_what_comes() {
+        let (lot, _back) = lot();
+        let (before, parked) = UnixStream::pair().unwrap();
+        assert!(lot.park(parked, Deadline::NEVER).is_ok());
+        lot.close();
+        ended(&before);
+        let (after, parked) = UnixStream::pair().unwrap();
+        assert!(lot.park(parked, Deadline::NEVER).is_ok());
+        ended(&after);
+    }
+
+    #[test]
+    fn what_cannot_be_taken_is_offered_again() {
+        let (send, receive) = mpsc::channel();
+        let refusals = std::sync::atomic::AtomicU32::new(0);
+        let lot = Lot::start(Arc::new(Clock::new()), move |item: UnixStream| {
+            if refusals.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 3 {
+                return Err(item);
+            }
+            send.send(item).map_err(|error| error.0)
+        })
+        .unwrap();
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        ours.write_all(b"x").unwrap();
+        assert!(lot.park(theirs, Deadline::NEVER).is_ok());
+        receive.recv_timeout(LONG).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_lost_or_doubled_when_everything_happens_at_once() {
+        const ITEMS: usize = 200;
+        const ROUNDS: usize = 50;
+        let (lot, back) = lot();
+        let mut ours = Vec::new();
+        for _ in 0..ITEMS {
+            let (mine, theirs) = UnixStream::pair().unwrap();
+            assert!(lot.park(theirs, Deadline::NEVER).is_ok());
+            ours.push(mine);
+        }
+        for _ in 0..ROUNDS {
+            std::thread::scope(|scope| {
+                for part in ours.chunks_mut(ITEMS / 4) {
+                    scope.spawn(|| {
+                        part.iter_mut()
+                            .for_each(|stream| stream.write_all(b"x").unwrap());
+                    });
+                }
+                for _ in 0..ITEMS {
+                    let mut item = back.recv_timeout(LONG).unwrap();
+                    let mut byte = [0; 2];
+                    assert_eq!(item.read(&mut byte).unwrap(), 1);
+                    assert!(lot.park(item, Deadline::NEVER).is_ok());
+                }
+            });
+        }
+        assert!(back.try_recv().is_err());
+        assert_eq!(lot.len(), ITEMS);
+    }
+}

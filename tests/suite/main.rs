@@ -1,0 +1,30 @@
+//! Does the library do over a real port what its users rely on?
+
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "a handler takes its arguments by value"
+)]
+
+mod capacity;
+mod events;
+mod extract;
+mod files;
+mod load;
+mod parking;
+mod program;
+mod replies;
+mod routes;
+mod shutdown;
+mod timeouts;
+mod uploads;
+
+use cloudgate::App;
+
+/// Every `#[route]` of this binary, with the states that they take.
+fn app() -> App {
+    App::gather()
+        .state(load::Hits::default())
+        .state(load::Gate::default())
+        .state(events::Kept::default())
+        .state(extract::Word("shared"))
+}

@@ -1,0 +1,16 @@
+//! What do the tests of a whole server need?
+//!
+//! ```text
+//!  server  a server on a free port          wire   a client that sends what it is told, byte for byte
+//!  program the test binary as a program     wait   until something has happened, with a deadline
+//! ```
+
+mod program;
+mod server;
+mod wait;
+mod wire;
+
+pub use program::{Ended, PROGRAM, Program};
+pub use server::{start, start_with};
+pub use wait::{LIMIT, wait_for};
+pub use wire::{Answer, Wire, ask, get};
