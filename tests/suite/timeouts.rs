@@ -116,3 +116,25 @@ fn a_client_that_is_refused_can_read_why_although_it_sends_on() {
     );
     wire.ends();
 }
+
+#[test]
+fn the_first_connection_after_a_long_rest_has_its_whole_time() {
+    let server = impatient(|settings| settings.timeouts.head = SHORT);
+    assert_eq!(
+        Wire::open(server.addr())
+            .send_get("/routes/get")
+            .answer()
+            .status,
+        200
+    );
+    wait_for("the server to be without connections", || {
+        server.connections() == 0
+    });
+    // Longer than a head may take: time goes on although nobody watches the clock.
+    std::thread::sleep(SHORT + SHORT / 2);
+    let mut wire = Wire::open(server.addr());
+    wait_for("the connection", || server.connections() == 1);
+    // Long enough for the server to have begun its wait.
+    std::thread::sleep(SHORT / 4);
+    assert_eq!(wire.send_get("/routes/get").answer().status, 200);
+}

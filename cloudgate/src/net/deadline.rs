@@ -40,7 +40,8 @@ impl Clock {
         self.now.store(milliseconds, Ordering::Relaxed);
     }
 
-    pub(super) fn tick(&self) -> u64 {
+    /// Moves it on to the present, and says where it stands.
+    pub(crate) fn tick(&self) -> u64 {
         let now = self.start.elapsed().as_millis() as u64;
         self.now.fetch_max(now, Ordering::Relaxed).max(now)
     }

@@ -160,7 +160,8 @@ fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let opened = shared.around.clock.now();
+    // The clock stands still while there is no connection.
+    let opened = shared.around.clock.tick();
     let guest = Guest {
         stream,
         peer,
