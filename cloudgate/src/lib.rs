@@ -57,7 +57,10 @@ pub use message::{
     Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, Request, RequestBody,
     Response, Service, StartError, Version, mime,
 };
-pub use net::home::{Settings as WorkerSettings, blocking, sleep, thread_changes, yield_now};
+pub use net::home::{
+    Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel, sleep,
+    thread_changes, yield_now,
+};
 pub use proto::limits::Limits;
 pub use server::{Running, Server, Settings, Timeouts};
 pub use services::files::Files;

@@ -14,6 +14,8 @@
 
 mod agent;
 mod blocking;
+mod channel;
+mod notify;
 mod socket;
 mod timer;
 
@@ -26,6 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use agent::{Parker, Waker};
 pub use blocking::blocking;
+pub use channel::{Receiver, SendError, Sender, channel};
+pub use notify::Notify;
 pub(crate) use socket::{Socket, move_to};
 pub use timer::{sleep, yield_now};
 

@@ -28,6 +28,11 @@ pub fn sleep(duration: Duration) {
     parker.park();
 }
 
+/// Unparks `parker` at `due`, unless the process ends before.
+pub(super) fn wake_at(due: Instant, parker: &Parker) {
+    timer().add(due, parker.clone());
+}
+
 /// Lets other coroutines of the same worker, and its sockets, have a turn.
 pub fn yield_now() {
     if current().is_none() {

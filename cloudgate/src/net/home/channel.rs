@@ -1,0 +1,298 @@
+//! How do values go from one coroutine or thread to another?
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::notify::Waiter;
+
+/// A queue of at most `capacity` values: who sends into a full one waits, and so does who receives
+/// from an empty one. Both ends can be cloned, and used from coroutines and threads alike.
+///
+/// ```
+/// let (sender, receiver) = cloudgate::channel(10);
+/// std::thread::spawn(move || {
+///     for number in 1..=3 {
+///         sender.send(number).unwrap();
+///     }
+/// });
+/// assert_eq!(receiver.iter().sum::<i32>(), 6);   // ends when the last sender is gone
+/// ```
+///
+/// # Panics
+/// When `capacity` is 0: somebody would wait for ever.
+pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    assert!(capacity > 0, "a channel holds at least one value");
+    let state = State {
+        values: VecDeque::new(),
+        capacity,
+        senders: 1,
+        receivers: 1,
+        full: VecDeque::new(),
+        empty: VecDeque::new(),
+    };
+    let shared = Arc::new(Mutex::new(state));
+    (Sender(Arc::clone(&shared)), Receiver(shared))
+}
+
+struct State<T> {
+    values: VecDeque<T>,
+    capacity: usize,
+    senders: usize,
+    receivers: usize,
+    /// Those who wait for room.
+    full: VecDeque<Arc<Waiter>>,
+    /// Those who wait for a value.
+    empty: VecDeque<Arc<Waiter>>,
+}
+
+/// The end of a [`channel`] that values go into.
+pub struct Sender<T>(Arc<Mutex<State<T>>>);
+
+/// The end of a [`channel`] that values come out of.
+pub struct Receiver<T>(Arc<Mutex<State<T>>>);
+
+/// Why a value was not sent; it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendError<T> {
+    /// The channel is full, and waiting was not asked for.
+    Full(T),
+    /// Every receiver is gone.
+    Closed(T),
+}
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SendError::Full(_) => "the channel is full",
+            SendError::Closed(_) => "every receiver of the channel is gone",
+        })
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for SendError<T> {}
+
+fn lock<T>(shared: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the wait of the first in a line. It looks again for itself, so one that finds nothing to do
+/// lines up once more.
+fn call(line: &mut VecDeque<Arc<Waiter>>) {
+    if let Some(waiter) = line.pop_front() {
+        waiter.choose();
+    }
+}
+
+impl<T> Sender<T> {
+    /// Sends a value, waiting for room where there is none.
+    ///
+    /// # Errors
+    /// [`SendError::Closed`] with the value when every receiver is gone.
+    pub fn send(&self, mut value: T) -> Result<(), SendError<T>> {
+        loop {
+            let mut state = lock(&self.0);
+            match state.push(value) {
+                Err(SendError::Full(back)) => value = back,
+                sent => return sent,
+            }
+            let waiter = Waiter::new();
+            state.full.push_back(Arc::clone(&waiter));
+            drop(state);
+            waiter.wait();
+        }
+    }
+
+    /// Sends a value if there is room now.
+    ///
+    /// # Errors
+    /// [`SendError`] with the value when there is none, or every receiver is gone.
+    pub fn try_send(&self, value: T) -> Result<(), SendError<T>> {
+        lock(&self.0).push(value)
+    }
+}
+
+impl<T> Receiver<T> {
+    /// The next value, waited for where there is none; `None` when there will be no other.
+    pub fn recv(&self) -> Option<T> {
+        loop {
+            let mut state = lock(&self.0);
+            if let Some(value) = state.pop() {
+                return Some(value);
+            }
+            if state.senders == 0 {
+                return None;
+            }
+            let waiter = Waiter::new();
+            state.empty.push_back(Arc::clone(&waiter));
+            drop(state);
+            waiter.wait();
+        }
+    }
+
+    /// The next value if there is one now.
+    pub fn try_recv(&self) -> Option<T> {
+        lock(&self.0).pop()
+    }
+
+    /// The values as they come, until the last sender is gone.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        std::iter::from_fn(|| self.recv())
+    }
+}
+
+impl<T> State<T> {
+    fn push(&mut self, value: T) -> Result<(), SendError<T>> {
+        if self.receivers == 0 {
+            return Err(SendError::Closed(value));
+        }
+        if self.values.len() == self.capacity {
+            return Err(SendError::Full(value));
+        }
+        self.values.push_back(value);
+        call(&mut self.empty);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let value = self.values.pop_front()?;
+        call(&mut self.full);
+        Some(value)
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Sender<T> {
+        lock(&self.0).senders += 1;
+        Sender(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Receiver<T> {
+        lock(&self.0).receivers += 1;
+        Receiver(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0);
+        state.senders -= 1;
+        while state.senders == 0 && !state.empty.is_empty() {
+            call(&mut state.empty);
+        }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0);
+        state.receivers -= 1;
+        if state.receivers > 0 {
+            return;
+        }
+        while !state.full.is_empty() {
+            call(&mut state.full);
+        }
+        // Values may be senders themselves: they are dropped when the lock is free.
+        let values = std::mem::take(&mut state.values);
+        drop(state);
+        drop(values);
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("waiting", &lock(&self.0).values.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("waiting", &lock(&self.0).values.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::home;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn the_capacity_is_held_at_it_and_one_past_it() {
+        let (sender, receiver) = channel(2);
+        assert_eq!((sender.try_send(1), sender.try_send(2)), (Ok(()), Ok(())));
+        assert_eq!(sender.try_send(3), Err(SendError::Full(3)));
+        assert_eq!((receiver.try_recv(), sender.try_send(3)), (Some(1), Ok(())));
+        drop(sender);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(receiver.try_recv(), None);
+    }
+
+    #[test]
+    fn a_gone_receiver_is_an_error_with_the_value() {
+        let (sender, receiver) = channel(1);
+        sender.send(1).unwrap();
+        let waiting = std::thread::spawn({
+            let sender = sender.clone();
+            move || sender.send(2)
+        });
+        while lock(&sender.0).full.is_empty() {
+            std::thread::yield_now();
+        }
+        drop(receiver);
+        assert_eq!(waiting.join().unwrap(), Err(SendError::Closed(2)));
+        assert_eq!(sender.send(3), Err(SendError::Closed(3)));
+    }
+
+    #[test]
+    fn nothing_is_lost_or_doubled_between_coroutines_and_threads() {
+        const SENDERS: usize = 8;
+        const EACH: usize = 2000;
+        home::start(home::Settings {
+            workers: 2,
+            ..home::Settings::default()
+        })
+        .unwrap();
+        let (sender, receiver) = channel(7);
+        let (done, sums) = mpsc::channel();
+        for who in 0..SENDERS {
+            let sender = sender.clone();
+            let body =
+                move || (0..EACH).for_each(|number| sender.send(who * EACH + number).unwrap());
+            if who % 2 == 0 {
+                std::thread::spawn(body);
+            } else {
+                home::spawn(who / 2 % 2, "test", body).unwrap();
+            }
+        }
+        drop(sender);
+        for who in 0..4 {
+            let (receiver, done) = (receiver.clone(), done.clone());
+            let body = move || {
+                let (count, sum) = receiver
+                    .iter()
+                    .fold((0, 0), |(count, sum), value| (count + 1, sum + value));
+                done.send((count, sum)).unwrap();
+            };
+            if who == 0 {
+                std::thread::spawn(body);
+            } else {
+                home::spawn(who % 2, "test", body).unwrap();
+            }
+        }
+        let totals = (0..4).map(|_| sums.recv_timeout(Duration::from_secs(60)).unwrap());
+        let (count, sum) = totals.fold((0, 0), |(count, sum), one| (count + one.0, sum + one.1));
+        let total = SENDERS * EACH;
+        assert_eq!((count, sum), (total, total * (total - 1) / 2));
+        assert_eq!(home::thread_changes(), 0);
+    }
+}
