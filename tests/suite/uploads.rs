@@ -89,3 +89,23 @@ fn a_client_that_sends_too_much_can_read_the_refusal() {
         (413, Some("close"))
     );
 }
+
+#[test]
+fn trailers_are_there_for_who_asks_once_the_body_is_read() {
+    // RFC 9110 section 6.5
+    let app = cloudgate::App::new().post("/trailers", |request: &mut cloudgate::Request<'_>| {
+        let body = request.body();
+        let early = body.trailers().is_some();
+        let read = body.read_all().is_ok();
+        let field = |name| body.trailers().and_then(|trailers| trailers.get(name));
+        format!("{early} {read} {:?} {:?}", field("x-sum"), field("host"))
+    });
+    let server = cloudgate_suite::start(app);
+    let answer = cloudgate_suite::Wire::open(server.addr())
+        .send(
+            "POST /trailers HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\
+             5\r\nhello\r\n0\r\nX-Sum: 7\r\nHost: evil\r\n\r\n",
+        )
+        .answer();
+    assert_eq!(answer.text(), "false true Some(\"7\") None");
+}

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 
+use super::headers::Headers;
+
 /// Where the bytes of a request body come from.
 ///
 /// The server implements it over a connection; tests may implement it over anything.
@@ -27,6 +29,11 @@ pub trait BodySource {
 
     /// The length in bytes that the head announced, if it did.
     fn length(&self) -> Option<u64>;
+
+    /// The fields that came behind the body, once it was read to its end.
+    fn trailers(&self) -> Option<&Headers> {
+        None
+    }
 }
 
 /// Why a request body could not be read. Every variant but `Disconnected` is the peer's doing.
@@ -188,6 +195,15 @@ impl<'conn> RequestBody<'conn> {
         match &self.source {
             Source::Bytes(bytes) => Some(self.seen + bytes.len() as u64),
             Source::Stream(source) => source.length(),
+        }
+    }
+
+    /// The fields that came behind a chunked body (RFC 9110 section 6.5), once it was read to its
+    /// end; without those that may not come there, such as Content-Length or Host.
+    pub fn trailers(&self) -> Option<&Headers> {
+        match &self.source {
+            Source::Bytes(_) => None,
+            Source::Stream(source) => source.trailers(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use super::conn::Surroundings;
 use super::pace::Pace;
 use super::respond;
-use crate::message::{BodyError, BodySource, Duplex};
+use crate::message::{BodyError, BodySource, Duplex, Headers};
 use crate::net::buffer::ReadBuffer;
 use crate::proto::error::ParseError;
 use crate::proto::h1::{Decoder, Framing, encode};
@@ -176,5 +176,9 @@ impl<D: Duplex> BodySource for BodyReader<'_, D> {
 
     fn length(&self) -> Option<u64> {
         self.length
+    }
+
+    fn trailers(&self) -> Option<&Headers> {
+        (self.decoder.is_done() && !self.failed).then(|| self.decoder.trailers())
     }
 }

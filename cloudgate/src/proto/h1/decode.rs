@@ -1,5 +1,6 @@
 //! What are the bytes of a body, once its framing is taken off?
 
+use crate::message::Headers;
 use crate::message::headers::is_tchar;
 use crate::proto::error::ParseError;
 use crate::proto::h1::framing::BodyLength;
@@ -10,8 +11,34 @@ use crate::proto::limits::Limits;
 pub struct Decoder {
     state: State,
     extension_bytes: usize,
-    trailers: Vec<u8>,
+    /// The trailer section as it comes in.
+    trailer_text: Vec<u8>,
+    trailers: Headers,
 }
+
+/// Fields that may not come behind a body, for what they say had to be known before it
+/// (RFC 9110 section 6.5.1): left out, whoever asks.
+const NOT_IN_TRAILERS: &[&str] = &[
+    "authorization",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "cookie",
+    "expect",
+    "host",
+    "keep-alive",
+    "max-forwards",
+    "proxy-authorization",
+    "range",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -30,7 +57,7 @@ enum State {
     Data(u64),
     DataCr,
     DataLf,
-    /// In the trailer section; the lines gather in `trailers`.
+    /// In the trailer section; the lines gather in `trailer_text`.
     Trailers,
     Done,
 }
@@ -58,13 +85,19 @@ impl Decoder {
         Decoder {
             state,
             extension_bytes: 0,
-            trailers: Vec::new(),
+            trailer_text: Vec::new(),
+            trailers: Headers::new(),
         }
     }
 
     /// Whether the body has ended.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done | State::Sized(0))
+    }
+
+    /// The fields that came behind the body, once it has ended; without those that may not.
+    pub fn trailers(&self) -> &Headers {
+        &self.trailers
     }
 
     /// How many bytes of the body are certain to come still.
@@ -189,22 +222,36 @@ impl Decoder {
     }
 
     fn trailer_byte(&mut self, byte: u8, limits: &Limits) -> Result<State, ParseError> {
-        self.trailers.push(byte);
-        if self.trailers.len() > limits.trailers {
+        self.trailer_text.push(byte);
+        if self.trailer_text.len() > limits.trailers {
             return Err(ParseError::TrailersTooLarge);
         }
         if byte != b'\n' {
             return Ok(State::Trailers);
         }
-        if !self.trailers.ends_with(b"\r\n") {
+        if !self.trailer_text.ends_with(b"\r\n") {
             return Err(ParseError::InvalidTrailer);
         }
-        if self.trailers != b"\r\n" && !self.trailers.ends_with(b"\r\n\r\n") {
+        if self.trailer_text == b"\r\n" {
+            return Ok(State::Done);
+        }
+        if !self.trailer_text.ends_with(b"\r\n\r\n") {
             return Ok(State::Trailers);
         }
         let mut table = vec![httparse::EMPTY_HEADER; limits.fields];
-        match httparse::parse_headers(&self.trailers, &mut table) {
-            Ok(httparse::Status::Complete(_)) => Ok(State::Done),
+        match httparse::parse_headers(&self.trailer_text, &mut table) {
+            Ok(httparse::Status::Complete((_, fields))) => {
+                for field in fields.iter().filter(|field| {
+                    !NOT_IN_TRAILERS
+                        .iter()
+                        .any(|name| field.name.eq_ignore_ascii_case(name))
+                }) {
+                    self.trailers
+                        .append(field.name, field.value)
+                        .map_err(|_| ParseError::InvalidTrailer)?;
+                }
+                Ok(State::Done)
+            }
             Err(httparse::Error::TooManyHeaders) => Err(ParseError::TrailersTooLarge),
             _ => Err(ParseError::InvalidTrailer),
         }
@@ -332,6 +379,21 @@ mod tests {
         let many = |count: usize| format!("0\r\n{}\r\n", "A: b\r\n".repeat(count));
         check(many(100).as_bytes(), Ok(b""));
         check(many(101).as_bytes(), Err(TrailersTooLarge));
+    }
+
+    #[test]
+    fn trailers_are_kept_but_for_those_that_may_not_be() {
+        let mut decoder = Decoder::new(BodyLength::Chunked);
+        let input = b"0\r\nX-Sum: 7\r\nContent-Length: 5\r\nHOST: evil\r\nx-sum: 8\r\n\r\n";
+        decoder
+            .decode(input, &mut [0; 4], &Limits::DEFAULT)
+            .unwrap();
+        assert!(decoder.is_done());
+        assert_eq!(
+            decoder.trailers().get_all("x-sum").collect::<Vec<_>>(),
+            [b"7", b"8"]
+        );
+        assert_eq!(decoder.trailers().len(), 2);
     }
 
     #[test]
