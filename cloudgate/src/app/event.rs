@@ -38,8 +38,9 @@ pub struct Event {
     head: Arc<RequestHead>,
     ip: IpAddr,
     body: Option<Bytes>,
-    query: OnceCell<Params>,
-    posted: OnceCell<Posted>,
+    // Boxed: most handlers ask for neither, and the event is moved a few times.
+    query: OnceCell<Box<Params>>,
+    posted: OnceCell<Box<Posted>>,
 }
 
 /// What the body of a request holds, parsed.
@@ -98,7 +99,7 @@ impl Event {
     /// The query, parsed: a name that comes more than once has a list.
     pub fn query_string_parameters(&self) -> &Params {
         self.query
-            .get_or_init(|| Params::with_lists(self.query().as_bytes()))
+            .get_or_init(|| Box::new(Params::with_lists(self.query().as_bytes())))
     }
 
     /// The header fields.
@@ -129,18 +130,21 @@ impl Event {
     }
 
     fn posted(&self) -> &Posted {
-        self.posted.get_or_init(|| {
-            if matches!(*self.head.method(), Method::GET | Method::HEAD) {
-                return Posted {
-                    params: Params::with_last(self.query().as_bytes()),
-                    files: Vec::new(),
-                };
-            }
-            self.body
-                .as_ref()
-                .map(|body| self.parse(body))
-                .unwrap_or_default()
-        })
+        self.posted
+            .get_or_init(|| Box::new(self.parse_parameters()))
+    }
+
+    fn parse_parameters(&self) -> Posted {
+        if matches!(*self.head.method(), Method::GET | Method::HEAD) {
+            return Posted {
+                params: Params::with_last(self.query().as_bytes()),
+                files: Vec::new(),
+            };
+        }
+        self.body
+            .as_ref()
+            .map(|body| self.parse(body))
+            .unwrap_or_default()
     }
 
     fn parse(&self, body: &Bytes) -> Posted {

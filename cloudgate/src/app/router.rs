@@ -5,15 +5,17 @@
 //! back where a branch leads nowhere. A lookup visits each node at most once, and its depth is that
 //! of the patterns and not of the path. (Router crates at hand refuse `/a/{id}` beside `/a/{*rest}`.)
 
-use std::collections::HashMap;
-
 use http::{Method, StatusCode};
+use rustc_hash::FxHashMap;
 
 use super::pattern;
 use super::route::Route;
 use crate::error::Error;
 use crate::message::query::{decode_segment, normalise_target};
 use crate::message::{Request, Response};
+
+// The keys of these maps are the program's own patterns, so a hash that a client could aim at
+// collides with nothing but them.
 
 /// What the router says of a request.
 pub(super) enum Found {
@@ -27,7 +29,7 @@ pub(super) enum Found {
 
 #[derive(Clone, Default)]
 pub(super) struct Router {
-    literals: HashMap<String, usize>,
+    literals: FxHashMap<String, usize>,
     tree: Node,
     patterns: Vec<Methods>,
 }
@@ -43,7 +45,7 @@ struct Methods {
 /// A place between two segments: where the ways go on, and which pattern ends here.
 #[derive(Clone, Default)]
 struct Node {
-    literals: HashMap<String, Node>,
+    literals: FxHashMap<String, Node>,
     parameter: Option<Box<Node>>,
     /// The pattern whose wildcard takes the rest.
     wildcard: Option<usize>,

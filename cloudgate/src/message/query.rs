@@ -9,6 +9,26 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidTarget;
 
+const FORBIDDEN: u8 = 1;
+const QUESTION: u8 = 2;
+const PERCENT: u8 = 4;
+
+/// What each byte means in a target: one load a byte, and no branch.
+static KINDS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'#' | ..=0x20 | 0x7f.. => FORBIDDEN,
+            b'?' => QUESTION,
+            b'%' => PERCENT,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+
 /// Checks an origin-form target or `*` and puts it into `into`, with unreserved characters of its
 /// path decoded (RFC 3986 section 6.2.2.2), so that `/%61` and `/a` are one path for every layer.
 /// Gives the position of the `?` in `into`, if there is one.
@@ -22,15 +42,21 @@ pub(crate) fn normalise_target(
     if !target.starts_with('/') && target != "*" {
         return Err(InvalidTarget);
     }
-    let (mut question, mut encoded) = (None, false);
-    for (at, &byte) in target.as_bytes().iter().enumerate() {
-        match byte {
-            b'#' | ..=0x20 | 0x7f.. => return Err(InvalidTarget),
-            b'?' if question.is_none() => question = Some(at),
-            b'%' if question.is_none() => encoded = true,
-            _ => {}
-        }
+    let bytes = target.as_bytes();
+    let mut seen = 0;
+    for &byte in bytes {
+        seen |= KINDS[byte as usize];
     }
+    if seen & FORBIDDEN != 0 {
+        return Err(InvalidTarget);
+    }
+    let question = if seen & QUESTION == 0 {
+        None
+    } else {
+        memchr::memchr(b'?', bytes)
+    };
+    let path_end = question.unwrap_or(bytes.len());
+    let encoded = seen & PERCENT != 0 && memchr::memchr(b'%', &bytes[..path_end]).is_some();
     if !encoded {
         into.push_str(target);
         return Ok(question);
