@@ -1,4 +1,4 @@
-//! What does `#[route(...)]` say: which methods, which pattern?
+//! What does `#[route(...)]` say: which methods, which pattern, on which thread?
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -13,6 +13,16 @@ pub(crate) struct Route {
     pub(crate) methods: Vec<&'static str>,
     /// Whether it is a valid pattern is decided by the library's own `const fn`: the grammar of patterns exists once.
     pub(crate) pattern: Option<LitStr>,
+    pub(crate) thread: Thread,
+}
+
+/// Where the handler runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thread {
+    /// On the worker of the connection, which serves others only while the handler waits.
+    Worker,
+    /// On one that may block.
+    Blocking,
 }
 
 /// Reads the whole list and notes every mistake in it.
@@ -21,6 +31,7 @@ pub(crate) fn parse(arguments: TokenStream, mistakes: &mut Mistakes) -> Route {
         methods: Vec::new(),
         pattern: None,
         pattern_was_tried: false,
+        thread: Thread::Worker,
         mistakes,
     };
     let read = (|input: ParseStream<'_>| {
@@ -48,19 +59,24 @@ pub(crate) fn parse(arguments: TokenStream, mistakes: &mut Mistakes) -> Route {
     Route {
         methods: list.methods,
         pattern: list.pattern,
+        thread: list.thread,
     }
 }
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-const ALLOWED: &str = "#[route] takes methods (GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS) and then one pattern, \
-                       such as #[route(POST, \"/orders/{id}\")]";
+const ALLOWED: &str = "#[route] takes methods (GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS), then one pattern, and then `blocking` \
+                       where that is wanted, such as #[route(POST, \"/orders/{id}\", blocking)]";
+
+/// The option for a handler that may hold its thread for long.
+const BLOCKING: &str = "blocking";
 
 struct List<'a> {
     methods: Vec<&'static str>,
     pattern: Option<LitStr>,
     /// Something stood where the pattern belongs and was reported: "missing" would be one message too many.
     pattern_was_tried: bool,
+    thread: Thread,
     mistakes: &'a mut Mistakes,
 }
 
@@ -103,9 +119,18 @@ impl List<'_> {
         }
     }
 
-    /// A name is a method, unless what follows it makes it something else.
+    /// A name is the option or a method, unless what follows it makes it something else.
     fn take_name(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
-        if input.peek(Token![=]) || input.peek(token::Paren) {
+        if name == BLOCKING && (input.is_empty() || input.peek(Token![,])) {
+            self.take_blocking(name);
+            Ok(())
+        } else if name == BLOCKING {
+            self.mistakes.at(
+                name.span(),
+                "`blocking` is written alone, such as #[route(\"/path\", blocking)]",
+            );
+            skip_to_comma(input)
+        } else if input.peek(Token![=]) || input.peek(token::Paren) {
             self.mistakes.at(
                 name.span(),
                 format_args!("`{name}` is not an option: {ALLOWED}"),
@@ -123,10 +148,31 @@ impl List<'_> {
         }
     }
 
+    fn take_blocking(&mut self, name: &Ident) {
+        if self.pattern.is_none() && !self.pattern_was_tried {
+            self.mistakes.at(
+                name.span(),
+                "`blocking` comes after the pattern, such as #[route(\"/path\", blocking)]",
+            );
+        } else if self.thread == Thread::Blocking {
+            self.mistakes
+                .at(name.span(), "`blocking` is written twice: once is enough");
+        }
+        self.thread = Thread::Blocking;
+    }
+
     fn take_method(&mut self, name: &Ident) {
         let text = name.to_string();
         let Some(method) = METHODS.into_iter().find(|method| *method == text) else {
-            self.mistakes.at(name.span(), refusal(&text));
+            let nearest = nearest(&text.to_ascii_uppercase());
+            if self.pattern.is_some() && nearest.is_none() {
+                self.mistakes.at(
+                    name.span(),
+                    format_args!("`{name}` is not an option: {ALLOWED}"),
+                );
+            } else {
+                self.mistakes.at(name.span(), refusal(&text));
+            }
             return;
         };
         if self.pattern.is_some() {
@@ -238,6 +284,39 @@ mod tests {
             "GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS, r\"/a\",",
             &METHODS,
             "/a",
+        );
+    }
+
+    #[test]
+    fn blocking_comes_after_the_pattern() {
+        for (arguments, want) in [
+            ("\"/\", blocking", Thread::Blocking),
+            ("GET, POST, \"/\", blocking,", Thread::Blocking),
+            ("GET, \"/\"", Thread::Worker),
+        ] {
+            let (route, messages) = read(arguments);
+            assert_eq!(messages, [""; 0], "{arguments}");
+            assert_eq!(route.thread, want, "{arguments}");
+        }
+        refuses("blocking, \"/\"", &["`blocking` comes after the pattern"]);
+        refuses(
+            "blocking",
+            &[
+                "`blocking` comes after the pattern",
+                "the pattern is missing",
+            ],
+        );
+        refuses(
+            "\"/\", blocking, blocking",
+            &["`blocking` is written twice"],
+        );
+        refuses("\"/\", blocking = true", &["`blocking` is written alone"]);
+        refuses("\"/\", blocking(4)", &["`blocking` is written alone"]);
+        refuses("\"/\", Blocking", &["`Blocking` is not an option"]);
+        refuses("\"/\", timeout", &["`timeout` is not an option"]);
+        refuses(
+            "\"/\", post",
+            &["unknown method `post`: did you mean POST?"],
         );
     }
 

@@ -6,7 +6,7 @@ use syn::LitStr;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::attr::Route;
+use crate::attr::{Route, Thread};
 use crate::handler::{Argument, Handler};
 use crate::mistakes::Mistakes;
 
@@ -15,6 +15,9 @@ pub(crate) fn route(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let mut mistakes = Mistakes::default();
     let route = crate::attr::parse(arguments, &mut mistakes);
     let handler = crate::handler::parse(item.clone(), &mut mistakes);
+    if let (Some(handler), Thread::Blocking) = (&handler, route.thread) {
+        crate::handler::check_blocking(handler, &mut mistakes);
+    }
     let beside = match (handler, &route.pattern) {
         (Some(handler), Some(pattern)) if mistakes.is_empty() => block(&route, pattern, &handler),
         _ => mistakes.into_compile_errors(),
@@ -28,7 +31,7 @@ fn block(route: &Route, pattern: &LitStr, handler: &Handler) -> TokenStream {
     let attributes = &handler.attributes;
     let methods = &route.methods;
     let name = handler.name.unraw().to_string();
-    let call = call(handler);
+    let call = call(handler, route.thread);
     let needs = needs(handler);
     // The caret stands under the pattern: `assert_valid` is `#[track_caller]`, and the whole call has the literal's span.
     let check = quote_spanned!(pattern.span()=> const _: () = ::cloudgate::__private::assert_valid(#pattern););
@@ -59,7 +62,7 @@ fn block(route: &Route, pattern: &LitStr, handler: &Handler) -> TokenStream {
 /// An error about an expression is shown from its first token to its last. So that carets stand under the whole type of the
 /// request argument and of the return value, their expressions begin and end with a token that has a place in that type:
 /// `&mut *(request)`, and `(returned,).0`.
-fn call(handler: &Handler) -> TokenStream {
+fn call(handler: &Handler, thread: Thread) -> TokenStream {
     let request = local("request");
     let mut extractions = TokenStream::new();
     let mut values = Vec::new();
@@ -67,7 +70,14 @@ fn call(handler: &Handler) -> TokenStream {
         match argument {
             Argument::Extracted(ty) => {
                 let value = local(&format!("argument_{index}"));
-                let extract = quote_spanned!(ty.span()=> ::cloudgate::__private::extract::<#ty>);
+                let extract = match thread {
+                    Thread::Worker => {
+                        quote_spanned!(ty.span()=> ::cloudgate::__private::extract::<#ty>)
+                    }
+                    Thread::Blocking => {
+                        quote_spanned!(ty.span()=> ::cloudgate::__private::extract_to_send::<#ty>)
+                    }
+                };
                 let response = local("response");
                 extractions.extend(quote! {
                     let #value = match #extract(#request) {
@@ -75,7 +85,10 @@ fn call(handler: &Handler) -> TokenStream {
                         ::core::result::Result::Err(#response) => return #response,
                     };
                 });
-                values.push(quote!(#value));
+                values.push(match thread {
+                    Thread::Worker => quote!(#value),
+                    Thread::Blocking => quote!(#value.open()),
+                });
             }
             // Every extraction stands before the call, so the handler gets the request after them, whatever its position.
             Argument::Request(ty) => {
@@ -97,10 +110,15 @@ fn call(handler: &Handler) -> TokenStream {
             quote!(#reply(#returned #field))
         }
     };
+    // The reply is made on that thread too: it may be large, and need not be able to leave it.
+    let response = match thread {
+        Thread::Worker => reply,
+        Thread::Blocking => quote!(::cloudgate::__private::on_a_thread(move || #reply)),
+    };
     quote! {
         |#request: &mut ::cloudgate::Request<'_>| -> ::cloudgate::Response {
             #extractions
-            #reply
+            #response
         }
     }
 }

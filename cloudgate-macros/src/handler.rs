@@ -156,6 +156,20 @@ fn check_arguments(inputs: Punctuated<FnArg, Token![,]>, mistakes: &mut Mistakes
     arguments
 }
 
+/// Notes what a handler cannot take when it runs on a thread of its own.
+pub(crate) fn check_blocking(handler: &Handler, mistakes: &mut Mistakes) {
+    for argument in &handler.arguments {
+        if let Argument::Request(ty) = argument {
+            mistakes.on(
+                ty,
+                "a `blocking` handler cannot take the request, which stays with its connection while the handler runs on another thread: \
+                 take what it needs by value, such as `Event`, `Bytes` or `Json<T>`, or leave `blocking` out and put the part that takes \
+                 long into `cloudgate::blocking`",
+            );
+        }
+    }
+}
+
 fn by_value(reference: &TypeReference) -> &'static str {
     if last_name(&reference.elem).is_some_and(|name| name == "Request") {
         "a handler takes the request as `&mut Request`: reading its body changes it"
@@ -393,6 +407,23 @@ mod tests {
             "fn page(#[cfg(test)] event: Event) {}",
             &["an argument of a handler is always there"],
         );
+    }
+
+    #[test]
+    fn a_blocking_handler_takes_no_request() {
+        for (item, count) in [
+            ("fn page(_: Event, Path(id): Path<u64>) {}", 0),
+            ("fn page(_: Event, request: &mut Request<'_>) {}", 1),
+        ] {
+            let mut mistakes = Mistakes::default();
+            let handler = parse(item.parse().unwrap(), &mut mistakes).unwrap();
+            check_blocking(&handler, &mut mistakes);
+            let messages = mistakes.messages();
+            assert_eq!(messages.len(), count, "{item}");
+            for message in messages {
+                assert!(message.starts_with("a `blocking` handler cannot take the request"));
+            }
+        }
     }
 
     #[test]

@@ -37,13 +37,14 @@ mod modules;
 ///
 /// # The attribute
 ///
-/// Methods, if it is not `GET` alone, and then one pattern:
+/// Methods, if it is not `GET` alone, then one pattern, and then `blocking` where that is wanted:
 ///
 /// | | |
 /// |---|---|
 /// | `#[route("/path")]` | `GET` |
 /// | `#[route(POST, "/path")]` | one other method |
 /// | `#[route(GET, POST, "/path")]` | several |
+/// | `#[route("/path", blocking)]` | on a thread that may block |
 ///
 /// The methods are `GET`, `POST`, `PUT`, `PATCH`, `DELETE`, `HEAD` and `OPTIONS`.
 ///
@@ -66,6 +67,26 @@ mod modules;
 /// - It returns any type that implements `IntoResponse`. Nothing, which is `()`, answers 204.
 /// - It is a plain function: not `async`, `unsafe`, `extern` or generic, without `self`.
 /// - `#[cfg]` and `#[allow]` on the function hold for its route too.
+///
+/// # Handlers that take long
+///
+/// A handler runs on a worker, which serves other connections only while the handler waits in cloudgate's own calls. One that
+/// computes for long, or waits for a disk, a lock or a database driver, holds them all up; the log names one that does so for more
+/// than 100 ms. With `blocking` it runs on one of the threads that `cloudgate::blocking` uses:
+///
+/// ```
+/// use cloudgate::{Json, route};
+///
+/// #[route(POST, "/primes", blocking)]
+/// fn primes(Json(up_to): Json<u32>) -> Json<Vec<u32>> {
+///     Json((2..up_to).filter(|number| (2..*number).all(|other| number % other != 0)).collect())
+/// }
+/// ```
+///
+/// The arguments are made before, on the worker, so the body of a request is read at the client's pace without such a thread. They go
+/// to the thread by value: each is `Send`, and `&mut Request` is not among them. The reply is made on the thread; the closure of a
+/// `Response::stream` runs on the worker as ever. When all of these threads are busy and 1024 requests or other pieces of work wait for
+/// them, the client gets 503 with `Retry-After: 1` at once.
 ///
 /// # Errors
 ///

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The result of starting.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -17,6 +17,13 @@ pub enum Error {
     Bind {
         /// The address that was asked for.
         address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The Unix socket could not be bound.
+    BindUnix {
+        /// The path that was asked for.
+        path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
@@ -80,6 +87,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Bind { address, source } => bind_advice(f, *address, source),
+            Error::BindUnix { path, source } => bind_unix_advice(f, path, source),
             Error::Setting { place, value, wanted } => write!(f, "{place} is {value:?}; it must be {wanted}"),
             Error::Folder { path, working_directory, source } => write!(
                 f,
@@ -133,6 +141,29 @@ fn bind_advice(f: &mut fmt::Formatter<'_>, address: SocketAddr, source: &io::Err
     }
 }
 
+fn bind_unix_advice(f: &mut fmt::Formatter<'_>, path: &Path, source: &io::Error) -> fmt::Result {
+    let path = path.display();
+    match source.kind() {
+        io::ErrorKind::AddrInUse => write!(
+            f,
+            "the Unix socket {path} is in use by another program that listens on it - stop that, or choose another path"
+        ),
+        io::ErrorKind::AlreadyExists => write!(
+            f,
+            "{path} is there already and is no socket - choose another path, or move it away if nobody needs it"
+        ),
+        io::ErrorKind::NotFound => write!(
+            f,
+            "the Unix socket {path} cannot be bound: its folder is not there - make the folder first"
+        ),
+        io::ErrorKind::InvalidFilename => write!(
+            f,
+            "the Unix socket {path} cannot be bound: a path of more than 107 bytes is too long for one - choose a shorter one, or a relative one"
+        ),
+        _ => write!(f, "the Unix socket {path} cannot be bound: {source}"),
+    }
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -143,6 +174,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Bind { source, .. }
+            | Error::BindUnix { source, .. }
             | Error::Folder { source, .. }
             | Error::System { source, .. } => Some(source),
             Error::Service(source) => Some(&**source),

@@ -28,6 +28,7 @@ mod app;
 mod config;
 mod disk;
 mod error;
+mod fuzzing;
 mod logger;
 mod message;
 mod net;
@@ -58,18 +59,20 @@ pub use message::{
     Response, Service, StartError, Version, mime,
 };
 pub use net::home::{
-    Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel, sleep,
-    thread_changes, yield_now,
+    Busy, Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel,
+    sleep, thread_changes, try_blocking, yield_now,
 };
+pub use net::listener::Address;
+pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
-pub use server::{Running, Server, Settings, Timeouts};
+pub use server::{InvalidNetwork, Network, ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::files::Files;
 
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::pattern::assert_valid;
-    pub use crate::app::route::{ROUTES, RouteEntry};
+    pub use crate::app::route::{Parcel, ROUTES, RouteEntry, Sendable};
     pub use crate::app::state::Needs;
     pub use linkme;
 
@@ -85,8 +88,26 @@ pub mod __private {
         T::needs(needs);
     }
 
+    /// As [`extract`], for an argument that another thread is to use.
+    pub fn extract_to_send<T: FromRequest + Sendable>(
+        request: &mut Request<'_>,
+    ) -> Result<Parcel<T>, Response> {
+        extract(request).map(Parcel::new)
+    }
+
+    /// Lets a thread that may block make the response; a client that there is no room for is turned away.
+    pub fn on_a_thread(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+        crate::try_blocking(work).unwrap_or_else(IntoResponse::into_response)
+    }
+
     /// Turns a handler's result into a response.
     pub fn reply<T: IntoResponse>(value: T) -> Response {
         value.into_response()
     }
+}
+
+/// What fuzzers and micro benchmarks reach. Not for people: it changes without notice.
+#[doc(hidden)]
+pub mod __fuzz {
+    pub use crate::fuzzing::*;
 }

@@ -9,14 +9,17 @@ mod capacity;
 mod events;
 mod extract;
 mod files;
+mod listeners;
 mod load;
 mod parking;
 mod program;
 mod replies;
 mod routes;
 mod shutdown;
+mod streams;
 mod timeouts;
 mod uploads;
+mod workers;
 
 use cloudgate::App;
 
@@ -27,4 +30,5 @@ fn app() -> App {
         .state(load::Gate::default())
         .state(events::Kept::default())
         .state(extract::Word("shared"))
+        .state(workers::Held::default())
 }

@@ -10,7 +10,7 @@ pub mod cache;
 pub mod event;
 pub mod extract;
 pub mod html;
-mod multipart;
+pub(crate) mod multipart;
 pub mod params;
 pub mod path;
 pub mod pattern;
@@ -28,7 +28,8 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use crate::error::Error;
-use crate::message::{Request, Response, Service, StartError};
+use crate::message::{Body, Request, Response, Service, StartError};
+use crate::net::home::watchdog;
 use route::{Endpoint, Route};
 use router::{Found, Router};
 use state::States;
@@ -59,6 +60,7 @@ pub(crate) struct Core {
     pub(crate) routes: Vec<Route>,
     pub(crate) states: States,
     fallback: Option<Arc<dyn Service>>,
+    fallback_label: watchdog::Label,
     mistakes: Vec<Arc<Error>>,
     /// What the start-up line says is served: the folder, as it was given.
     pub(crate) folder: Option<String>,
@@ -126,7 +128,9 @@ impl App {
 
     /// Sets what answers requests that no route's pattern fits; without it they get 404.
     pub fn fallback(mut self, service: impl Service) -> App {
-        self.core_mut().fallback = Some(Arc::new(service));
+        let core = self.core_mut();
+        core.fallback = Some(Arc::new(service));
+        core.fallback_label = watchdog::Label::new("the fallback service".to_owned());
         self
     }
 
@@ -144,11 +148,18 @@ impl App {
         match self.core.router.find(request) {
             Found::Route(index) => {
                 request.scope.route = index;
-                self.core.routes[index].handler.call(request)
+                let route = &self.core.routes[index];
+                let _watched = watchdog::watch(route.label);
+                let mut response = route.handler.call(request);
+                watch_writer(&mut response, route.label);
+                response
             }
             Found::Answer(response) => response,
             Found::Nothing => match &self.core.fallback {
-                Some(fallback) => fallback.call(request),
+                Some(fallback) => {
+                    let _watched = watchdog::watch(self.core.fallback_label);
+                    fallback.call(request)
+                }
                 None => Response::error(StatusCode::NOT_FOUND),
             },
         }
@@ -191,6 +202,20 @@ impl App {
         if !known {
             scope.application = Some(Arc::clone(&self.core) as Arc<dyn Any + Send + Sync>);
         }
+    }
+}
+
+/// Watches the closure that writes the body too: it runs after the handler, on the same worker.
+fn watch_writer(response: &mut Response, label: watchdog::Label) {
+    if !matches!(response.body(), Body::Writer(_)) {
+        return;
+    }
+    if let Body::Writer(write) = response.take_body() {
+        let body = Body::Writer(Box::new(move |out| {
+            let _watched = watchdog::watch(label);
+            write(out)
+        }));
+        *response = std::mem::take(response).with_body(body);
     }
 }
 

@@ -13,16 +13,16 @@ const MOST_HEAD: usize = 8 << 10;
 
 /// One part of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) name: String,
+pub(crate) struct Part {
+    pub(crate) name: String,
     /// The client's file name; `None` for an ordinary field.
-    pub(super) filename: Option<String>,
-    pub(super) content_type: String,
-    pub(super) data: Bytes,
+    pub(crate) filename: Option<String>,
+    pub(crate) content_type: String,
+    pub(crate) data: Bytes,
 }
 
 /// The boundary that a Content-Type names: 1 to 70 characters (RFC 2046 section 5.1.1).
-pub(super) fn boundary_of(content_type: &str) -> Option<String> {
+pub(crate) fn boundary_of(content_type: &str) -> Option<String> {
     let boundary = parameter(content_type, "boundary")?;
     let fits = (1..=70).contains(&boundary.len())
         && boundary.bytes().all(|byte| (0x20..0x7f).contains(&byte));
@@ -30,7 +30,7 @@ pub(super) fn boundary_of(content_type: &str) -> Option<String> {
 }
 
 /// The parts of a body; `None` where it is malformed or has more than 1000 parts.
-pub(super) fn parse(body: &Bytes, boundary: &str) -> Option<Vec<Part>> {
+pub(crate) fn parse(body: &Bytes, boundary: &str) -> Option<Vec<Part>> {
     let delimiter = format!("\r\n--{boundary}");
     let first = &delimiter.as_bytes()[2..];
     // The first delimiter may stand at the very start, without its line break; a preamble is ignored.

@@ -9,6 +9,7 @@ use http::StatusCode;
 
 use super::reply::IntoResponse;
 use crate::message::{BodyError, Response};
+use crate::net::home::Busy;
 
 /// Why an argument could not be taken out of a request.
 ///
@@ -168,7 +169,8 @@ impl<E: std::error::Error + 'static> From<E> for HttpError {
             .and_then(BodyError::within)
             .or_else(|| any.downcast_ref())
             .map(BodyError::status)
-            .or_else(|| any.downcast_ref().map(Rejection::status));
+            .or_else(|| any.downcast_ref().map(Rejection::status))
+            .or_else(|| any.is::<Busy>().then_some(StatusCode::SERVICE_UNAVAILABLE));
         let mut message = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use http::Method;
+use http::{Method, StatusCode};
 
 use super::pattern;
 use super::reply::IntoResponse;
 use super::state::Needs;
 use crate::message::{Request, Response};
+use crate::net::home::{Busy, watchdog};
 
 /// Every `#[route]` of the program, gathered by the linker before `main` begins.
 #[linkme::distributed_slice]
@@ -44,6 +45,8 @@ pub(crate) struct Route {
     pub(crate) needs: fn(&mut Needs),
     /// Where it was written: `file:line`.
     pub(crate) place: String,
+    /// What the log calls it when it holds its worker up.
+    pub(crate) label: watchdog::Label,
 }
 
 /// What answers the requests of a route.
@@ -64,6 +67,7 @@ impl Handler {
 
 impl Route {
     pub(crate) fn gathered(entry: &RouteEntry) -> Route {
+        let place = format!("{}:{}", entry.file, entry.line);
         Route {
             // The macro lets only known methods through.
             methods: entry
@@ -75,7 +79,8 @@ impl Route {
             parameters: names(entry.pattern),
             handler: Handler::Function(entry.handler),
             needs: entry.needs,
-            place: format!("{}:{}", entry.file, entry.line),
+            label: label(&entry.methods.join(" "), entry.pattern, &place),
+            place,
         }
     }
 
@@ -86,6 +91,7 @@ impl Route {
         place: String,
     ) -> Route {
         Route {
+            label: label(method.as_str(), pattern, &place),
             methods: vec![method],
             pattern: pattern.to_owned(),
             parameters: names(pattern),
@@ -101,6 +107,10 @@ fn names(text: &str) -> Vec<String> {
         .into_iter()
         .map(str::to_owned)
         .collect()
+}
+
+fn label(methods: &str, pattern: &str, place: &str) -> watchdog::Label {
+    watchdog::Label::new(format!("{methods} {pattern} ({place})"))
 }
 
 impl fmt::Debug for Route {
@@ -146,5 +156,51 @@ where
 {
     fn answer(&self, request: &mut Request<'_>) -> Response {
         self(request).into_response()
+    }
+}
+
+/// What an argument of a blocking route is: it goes from the connection to another thread.
+// A trait of its own for the sake of its message.
+#[diagnostic::on_unimplemented(
+    message = "a `blocking` handler cannot take an argument of type `{Self}`",
+    label = "this type cannot go to another thread",
+    note = "a `blocking` handler runs on another thread than its connection, so its arguments are `Send` and own their data",
+    note = "hold an `Arc` instead of an `Rc` in it, or leave `blocking` out and put the part that takes long into cloudgate::blocking"
+)]
+pub trait Sendable: Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Send + 'static> Sendable for T {}
+
+/// An argument on its way to another thread.
+// Not the bare value: one that is not Send would be reported where all of them are sent off too.
+pub struct Parcel<T>(Box<dyn FnOnce() -> T + Send>);
+
+impl<T> Parcel<T> {
+    /// Sends the value off.
+    pub(crate) fn new(value: T) -> Parcel<T>
+    where
+        T: Sendable,
+    {
+        Parcel(Box::new(move || value))
+    }
+
+    /// Takes the value in.
+    pub fn open(self) -> T {
+        (self.0)()
+    }
+}
+
+impl<T> fmt::Debug for Parcel<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parcel").finish_non_exhaustive()
+    }
+}
+
+/// 503, and the request to come back in a second.
+impl IntoResponse for Busy {
+    fn into_response(self) -> Response {
+        log::debug!("a request is turned away: {self}");
+        Response::error(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", "1")
     }
 }

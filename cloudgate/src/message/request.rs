@@ -242,7 +242,11 @@ impl<'conn> Request<'conn> {
         self.head.headers.get(name)
     }
 
-    /// The address of the other end of the connection.
+    /// The address of the other end of the connection, or of the client that a trusted proxy named by
+    /// the PROXY protocol. An IPv4 address is one, also on a socket of IPv6.
+    ///
+    /// A peer on a Unix socket has none, and is shown as `0.0.0.0:0`: a list of trusted addresses,
+    /// which may well hold 127.0.0.1, does not let it in by accident.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::home::Waker;
+use super::home::{self, Waker};
 use crate::message::Deadline;
 
 /// How often the sweeper looks, and so how late a deadline may be noticed.
@@ -188,6 +188,7 @@ impl WatchList {
             for watch in late.drain(..) {
                 watch.waker.wake();
             }
+            home::watchdog::sample();
             std::thread::sleep(TICK);
             slots = self.lock();
         }

@@ -4,7 +4,8 @@
 //!  home      workers, coroutines that stay on theirs, sleep, wake-ups, threads for blocking work
 //!  transport a socket of a worker as a Duplex
 //!  deadline  the clock, the watch list, the sweeper that wakes what is late
-//!  listener  a bound port with one descriptor a worker
+//!  listener  where connections come from, with one descriptor a worker
+//!  unix_socket  the file of a Unix socket: taken over, replaced, removed
 //!  park      connections with nothing to do, without a coroutine
 //!  buffer    the bytes that were read and not used yet
 //! ```
@@ -17,3 +18,4 @@ pub mod home;
 pub mod listener;
 pub mod park;
 pub mod transport;
+pub mod unix_socket;

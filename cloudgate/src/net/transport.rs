@@ -1,11 +1,11 @@
 //! What carries a connection's bytes?
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
 
 use super::deadline::Registration;
 use super::home::Socket;
@@ -14,11 +14,11 @@ use crate::message::{Deadline, Duplex};
 /// How much of a file one call hands to the system, in bytes: past it other connections get a turn.
 const FILE_PIECE: u64 = 1 << 20;
 
-/// A plain TCP connection of one worker.
+/// A plain connection of one worker, by TCP or a Unix socket.
 pub(crate) struct Plain {
     // Before the socket: the sweeper must not wake a descriptor that is somebody else's already.
     registration: Registration,
-    socket: Socket<TcpStream>,
+    socket: Socket<OwnedFd>,
     /// Whether a read may find something. A read that did not fill its buffer has emptied the
     /// socket, and whatever comes after it is a new event, so asking again would be a wasted call.
     readable: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    pub(crate) fn new(socket: Socket<TcpStream>, registration: Registration) -> Plain {
+    pub(crate) fn new(socket: Socket<OwnedFd>, registration: Registration) -> Plain {
         Plain {
             registration,
             socket,
@@ -47,8 +47,22 @@ impl Plain {
     }
 
     /// The socket, taken off the worker's poller and off the list of deadlines.
-    pub(crate) fn into_stream(self) -> TcpStream {
+    pub(crate) fn into_socket(self) -> OwnedFd {
         self.socket.into_inner()
+    }
+
+    /// Looks at the bytes that are there and leaves them; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Duplex::read`].
+    pub(crate) fn peek(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (_, count) = rustix::net::recv(self.socket.get(), buffer, RecvFlags::PEEK)?;
+        Ok(count)
+    }
+
+    /// Whether the peer has ended its side, so that nothing follows the bytes that are there.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.hung_up
     }
 }
 
@@ -83,7 +97,7 @@ impl Duplex for Plain {
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.check_cut()?;
-        self.socket.get().write_vectored(pieces)
+        Ok(rustix::io::writev(self.socket.get(), pieces)?)
     }
 
     #[cfg(target_os = "linux")]
@@ -134,6 +148,6 @@ impl Duplex for Plain {
     }
 
     fn close_write(&mut self) -> io::Result<()> {
-        self.socket.get().shutdown(Shutdown::Write)
+        Ok(shutdown(self.socket.get(), Shutdown::Write)?)
     }
 }

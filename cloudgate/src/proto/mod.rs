@@ -8,3 +8,4 @@ pub mod h1;
 pub mod limits;
 #[cfg(test)]
 pub mod pipe;
+pub mod proxy_protocol;

@@ -1,8 +1,8 @@
 //! How does a new connection get its coroutine, give it up when it has nothing to do, and get one again?
 
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use log::Level;
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, acceptfrom_with};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 use super::Shared;
 use super::conn::{Close, Connection};
+use super::proxied;
 use super::seats::{Seat, Work};
 use crate::message::Deadline;
 use crate::net::home::{self, Socket, Waker};
-use crate::net::listener;
+use crate::net::listener::{Listener, Source};
 use crate::net::transport::Plain;
 
 /// What a client gets that finds every seat taken.
@@ -33,8 +34,10 @@ const ACCEPTS_A_TURN: u32 = 32;
 
 /// A connection without a coroutine: new, or idle for a while.
 pub(super) struct Guest {
-    stream: TcpStream,
+    socket: OwnedFd,
+    /// The client, once a proxy has said who that is.
     peer: SocketAddr,
+    introduction: Introduction,
     /// When it came, on the server's clock.
     opened: u64,
     /// How many requests it has had answers to.
@@ -42,22 +45,25 @@ pub(super) struct Guest {
     seat: Seat,
 }
 
+/// Whether a trusted proxy still has to say for whom the connection is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Introduction {
+    Awaited,
+    Done,
+}
+
 impl AsFd for Guest {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.socket.as_fd()
     }
 }
 
-/// Starts the acceptor of one worker; the waker lets it look whether the server stops.
+/// Starts a listener's acceptor on one worker; the waker lets it look whether the server stops.
 ///
 /// # Errors
 /// When descriptors or memory are lacking.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    listener: &TcpListener,
-    worker: usize,
-) -> io::Result<Waker> {
-    let socket = Socket::at_home(worker, listener::for_worker(listener, worker)?)?;
+pub(super) fn start(shared: &Arc<Shared>, listener: &Listener, worker: usize) -> io::Result<Waker> {
+    let socket = Socket::at_home(worker, listener.for_worker(worker)?)?;
     let waker = socket.waker();
     shared.acceptors.fetch_add(1, Ordering::SeqCst);
     let mut acceptor = Acceptor {
@@ -70,7 +76,7 @@ pub(super) fn start(
 }
 
 struct Acceptor {
-    socket: Socket<TcpListener>,
+    socket: Socket<Source>,
     /// A descriptor to give up when there is no other, so that a waiting client can be turned away.
     reserve: Option<File>,
     /// Dropped last, when the descriptor above is closed.
@@ -95,7 +101,7 @@ impl Acceptor {
         let mut in_turn = 0;
         let shared = Arc::clone(&self.accepting.0);
         while !shared.around.stopping.load(Ordering::SeqCst) {
-            match accept(self.socket.get()) {
+            match self.socket.get().accept() {
                 Ok((connection, peer)) => {
                     admit(&shared, connection, peer);
                     in_turn += 1;
@@ -127,44 +133,38 @@ impl Acceptor {
             "no descriptor or memory for another connection ({error}); clients are turned away"
         );
         self.reserve = None;
-        if let Ok((connection, _)) = accept(self.socket.get()) {
-            turn_away(&TcpStream::from(connection));
+        if let Ok((connection, _)) = self.socket.get().accept() {
+            turn_away(&connection);
         }
         self.reserve = reserve();
         home::sleep(REST);
     }
 }
 
-fn accept(listener: &TcpListener) -> Result<(OwnedFd, SocketAddr), Errno> {
-    let (connection, peer) =
-        acceptfrom_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-    let peer = peer
-        .and_then(|peer| SocketAddr::try_from(peer).ok())
-        .ok_or(Errno::CONNABORTED)?;
-    Ok((connection, peer))
-}
-
 /// Gives a new connection a seat and a worker, or turns it away where there is no seat for it.
 fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr) {
     let Some(seat) = Seat::take(shared, peer.ip()) else {
-        return turn_away(&TcpStream::from(connection));
+        return turn_away(&connection);
     };
     let worker = shared.seats.worker_for(connection.as_raw_fd() as usize);
-    let stream = match home::move_to(connection, worker, home::workers()) {
-        Ok(connection) => TcpStream::from(connection),
+    let socket = match home::move_to(connection, worker, home::workers()) {
+        Ok(socket) => socket,
         Err(error) => {
             return log::error!("the connection from {peer} could not be served: {error}");
         }
     };
-    // Answers are gathered before they are written, so there is nothing to wait for.
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
+    let proxies = shared.proxies.as_ref();
+    let introduction = if proxies.is_some_and(|proxies| proxies.trusts(peer.ip())) {
+        Introduction::Awaited
+    } else {
+        Introduction::Done
+    };
     // The clock stands still while there is no connection.
     let opened = shared.around.clock.tick();
     let guest = Guest {
-        stream,
+        socket,
         peer,
+        introduction,
         opened,
         served: 0,
         seat,
@@ -183,7 +183,7 @@ pub(super) fn give_coroutine(guest: Guest) -> Result<(), Guest> {
     if !shared.seats.has_room_for_work() {
         return Err(guest);
     }
-    let worker = guest.stream.as_raw_fd() as usize % home::workers();
+    let worker = guest.socket.as_raw_fd() as usize % home::workers();
     let work = Work::on(shared, worker);
     let slot = Arc::new(Mutex::new(Some(guest)));
     let theirs = Arc::clone(&slot);
@@ -204,30 +204,40 @@ pub(super) fn give_coroutine(guest: Guest) -> Result<(), Guest> {
 /// The life of a connection's coroutine.
 fn run(work: &Work, guest: Guest) {
     let Guest {
-        stream,
-        peer,
+        socket,
+        mut peer,
+        introduction,
         opened,
         served,
-        seat,
+        mut seat,
     } = guest;
     let shared = Arc::clone(&seat.shared);
-    let socket = match Socket::at_home(work.worker, stream) {
+    let socket = match Socket::at_home(work.worker, socket) {
         Ok(socket) => socket,
         Err(error) => {
             return log::error!("the connection from {peer} could not be polled: {error}");
         }
     };
     let registration = shared.list.register(socket.waker());
-    let mut connection = Connection::resume(Plain::new(socket, registration), peer, opened, served);
+    let mut io = Plain::new(socket, registration);
+    if introduction == Introduction::Awaited {
+        match proxied::client(&mut io, peer, opened, &shared.around) {
+            Ok(client) if seat.count_for(client.ip()) => peer = client,
+            Ok(_) => return turn_away(&io.into_socket()),
+            Err(error) => return error.log(peer),
+        }
+    }
+    let mut connection = Connection::resume(io, peer, opened, served);
     match connection.serve(&shared.around) {
         Close::Quiet(until) => {
             let served = connection.served();
-            let stream = connection.into_io().into_stream();
+            let socket = connection.into_io().into_socket();
             park(
                 &shared,
                 Guest {
-                    stream,
+                    socket,
                     peer,
+                    introduction: Introduction::Done,
                     opened,
                     served,
                     seat,
@@ -254,14 +264,14 @@ fn park(shared: &Shared, guest: Guest, until: Deadline) {
 }
 
 /// Says that the server is full, as far as that goes without waiting.
-fn turn_away(mut stream: &TcpStream) {
+fn turn_away(connection: &OwnedFd) {
     // Whatever fails here, the client sees the end of the connection.
-    let _ = stream.set_nonblocking(true);
-    let _ = stream.write(FULL);
-    let _ = stream.shutdown(Shutdown::Write);
+    let _ = send(connection, FULL, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    let _ = shutdown(connection, Shutdown::Write);
     // Closing with unread bytes would destroy the answer on its way.
     let mut unread = vec![0; 4096];
-    while matches!(stream.read(&mut unread), Ok(count) if count > 0) {}
+    let mut left = || recv(connection, &mut *unread, RecvFlags::DONTWAIT);
+    while matches!(left(), Ok((_, count)) if count > 0) {}
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! ```text
 //!  accept    a coroutine a worker takes connections; each gets a coroutine, is parked, and woken
 //!  seats     who may come in, and which worker takes it
+//!  inherited sockets that another program has made
+//!  proxied   the client that a trusted proxy speaks for     network addresses with the same first bits
 //!  conn      the life of one connection
 //!  body      a request body as the handler reads it     respond  a response as the client gets it
 //!  pace      is the peer fast enough                    capacity how many connections fit
@@ -15,14 +17,18 @@ mod body;
 mod capacity;
 mod clock;
 mod conn;
+mod inherited;
 mod lease;
+mod network;
 mod pace;
+mod proxied;
 mod respond;
 mod seats;
 mod settings;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -31,11 +37,13 @@ use crate::error::{Error, Result};
 use crate::message::Service;
 use crate::net::deadline::{Clock, WatchList};
 use crate::net::home::{self, Waker};
-use crate::net::listener;
+use crate::net::listener::{Address, Listener, NO_ADDRESS};
 use crate::net::park::Lot;
+use crate::net::unix_socket::{SocketFile, UnixSocket};
 use conn::Surroundings;
+pub use network::{InvalidNetwork, Network};
 use settings::Rules;
-pub use settings::{Settings, Timeouts};
+pub use settings::{ProxyProtocol, Settings, Timeouts};
 
 /// How long [`Running::shutdown`] waits for connections that it has cut.
 const CUT_WAIT: Duration = Duration::from_secs(1);
@@ -43,7 +51,7 @@ const CUT_WAIT: Duration = Duration::from_secs(1);
 /// How often [`Running::shutdown`] looks whether the last connection is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// A port that is bound and not served yet.
+/// Ports and Unix sockets that are bound and not served yet.
 ///
 /// ```
 /// use cloudgate::{App, Server};
@@ -55,38 +63,141 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// assert_eq!(cut, 0);
 /// # Ok::<(), cloudgate::Error>(())
 /// ```
+///
+/// One server can listen in several places:
+///
+/// ```
+/// use cloudgate::{App, Server};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("app.sock");
+/// let server = Server::bind("127.0.0.1:0")?
+///     .and_bind("127.0.0.2:0")?
+///     .and_bind_unix(&path)?
+///     .serve(App::new().get("/", || "ok"))?;
+/// assert_eq!(server.addrs().len(), 3);
+/// # Ok::<(), cloudgate::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    /// Never empty.
+    listeners: Vec<Listener>,
     settings: Settings,
 }
 
 impl Server {
     /// Binds the first address that `address` stands for; port 0 takes any free port.
     ///
+    /// `[::]` takes the connections of IPv4 as well, so that no `0.0.0.0` with the same port can be
+    /// bound beside it, and an IPv4 peer has its IPv4 address; every other IPv6 address takes IPv6 alone.
+    ///
     /// # Errors
     /// [`Error::Bind`] when the port is taken or may not be used, [`Error::Setting`] when the
     /// address cannot be understood.
     pub fn bind(address: impl ToSocketAddrs + fmt::Debug) -> Result<Server> {
-        let not_understood = || Error::Setting {
-            place: "the address to bind".to_owned(),
-            value: format!("{address:?}"),
-            wanted: "a host and port such as 127.0.0.1:3000 that can be resolved",
-        };
-        let address = address
-            .to_socket_addrs()
-            .ok()
-            .and_then(|mut all| all.next())
-            .ok_or_else(not_understood)?;
-        let bound =
-            listener::bind_tcp(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = bound.map_err(|source| Error::Bind { address, source })?;
-        Ok(Server {
-            listener,
-            address,
+        Ok(Server::on(vec![tcp(address)?]))
+    }
+
+    /// Binds one more address for the same server.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub fn and_bind(mut self, address: impl ToSocketAddrs + fmt::Debug) -> Result<Server> {
+        self.listeners.push(tcp(address)?);
+        Ok(self)
+    }
+
+    /// Binds a Unix socket, which the owner and the group of this process may connect to; see
+    /// [`UnixSocket::with_mode`] for others.
+    ///
+    /// A socket that an earlier server has left there is replaced. When the server ends, the file is
+    /// removed if it is still the same. [`Request::peer`](crate::Request::peer) is `0.0.0.0:0` for
+    /// those who come by it.
+    ///
+    /// ```
+    /// use cloudgate::Server;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("app.sock");
+    /// let server = Server::bind_unix(&path)?;
+    /// let error = Server::bind_unix(&path).unwrap_err();
+    /// assert!(error.to_string().contains("is in use"));
+    /// # Ok::<(), cloudgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BindUnix`] when another server listens there, or the path is something other than a
+    /// socket, or the socket cannot be made.
+    pub fn bind_unix(socket: impl Into<UnixSocket>) -> Result<Server> {
+        Ok(Server::on(vec![unix(&socket.into())?]))
+    }
+
+    /// Binds a Unix socket for the same server.
+    ///
+    /// # Errors
+    /// As [`Server::bind_unix`].
+    pub fn and_bind_unix(mut self, socket: impl Into<UnixSocket>) -> Result<Server> {
+        self.listeners.push(unix(&socket.into())?);
+        Ok(self)
+    }
+
+    /// Takes all sockets that this program was given when it was started, by systemd's socket
+    /// activation (`LISTEN_FDS`, `LISTEN_PID`) or the like; `None` where there are none.
+    ///
+    /// They can be taken once, and the variables are removed for the sake of child processes: call it
+    /// first thing in `main`, while there is no other thread that reads the environment.
+    ///
+    /// ```
+    /// use cloudgate::Server;
+    /// let server = match Server::from_environment()? {
+    ///     Some(server) => server,
+    ///     None => Server::bind("127.0.0.1:0")?,
+    /// };
+    /// # Ok::<(), cloudgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Setting`] when the variables are malformed, or one of the descriptors is no listening
+    /// stream socket.
+    pub fn from_environment() -> Result<Option<Server>> {
+        let inherited: Vec<_> = inherited::take()?
+            .into_iter()
+            .map(|(_, listener)| listener)
+            .collect();
+        Ok((!inherited.is_empty()).then(|| Server::on(inherited)))
+    }
+
+    /// As [`Server::from_environment`], with one server for each name that a socket unit gives its
+    /// sockets by `FileDescriptorName=`; it is the unit's name by default, and `unknown` where the
+    /// program that passes them gives no names (`LISTEN_FDNAMES`).
+    ///
+    /// ```
+    /// use cloudgate::{App, Server};
+    /// let mut inherited = Server::from_environment_by_name()?;
+    /// if let Some(admin) = inherited.remove("admin") {
+    ///     let running = admin.serve(App::new().get("/", || "for the few"))?;
+    ///     # drop(running);
+    /// }
+    /// # Ok::<(), cloudgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Server::from_environment`].
+    pub fn from_environment_by_name() -> Result<BTreeMap<String, Server>> {
+        let mut by_name = BTreeMap::new();
+        for (name, listener) in inherited::take()? {
+            by_name
+                .entry(name)
+                .or_insert_with(|| Server::on(Vec::new()))
+                .listeners
+                .push(listener);
+        }
+        Ok(by_name)
+    }
+
+    fn on(listeners: Vec<Listener>) -> Server {
+        Server {
+            listeners,
             settings: Settings::default(),
-        })
+        }
     }
 
     /// The same server with other limits.
@@ -95,9 +206,14 @@ impl Server {
         self
     }
 
-    /// The address that is bound.
+    /// The first address of TCP that is bound; `0.0.0.0:0` when there is none.
     pub fn addr(&self) -> SocketAddr {
-        self.address
+        first_tcp(self.listeners.iter().map(Listener::address))
+    }
+
+    /// Everything that is bound, in the order in which it was.
+    pub fn addrs(&self) -> impl Iterator<Item = &Address> {
+        self.listeners.iter().map(Listener::address)
     }
 
     /// Serves `service` on the process's workers, which start with the first server, and returns
@@ -128,22 +244,57 @@ impl Server {
             list,
             lot,
             seats: seats::Seats::new(workers, capacity, fits.active, per_peer),
+            proxies: self.settings.proxy_protocol.clone(),
             acceptors: AtomicUsize::new(0),
         });
+        let addresses = self.addrs().cloned().collect();
         let mut running = Running {
             shared,
-            address: self.address,
+            addresses,
+            files: Vec::new(),
             acceptors: Vec::new(),
             workers,
             ended: false,
         };
-        for worker in 0..workers {
-            let waker = accept::start(&running.shared, &self.listener, worker)
-                .map_err(system("descriptor to accept connections with"))?;
-            running.acceptors.push(waker);
+        for listener in self.listeners {
+            for worker in 0..workers {
+                let waker = accept::start(&running.shared, &listener, worker)
+                    .map_err(system("descriptor to accept connections with"))?;
+                running.acceptors.push(waker);
+            }
+            running.files.extend(listener.into_file());
         }
         Ok(running)
     }
+}
+
+fn tcp(address: impl ToSocketAddrs + fmt::Debug) -> Result<Listener> {
+    let not_understood = || Error::Setting {
+        place: "the address to bind".to_owned(),
+        value: format!("{address:?}"),
+        wanted: "a host and port such as 127.0.0.1:3000 that can be resolved",
+    };
+    let address = address
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut all| all.next())
+        .ok_or_else(not_understood)?;
+    Listener::tcp(address).map_err(|source| Error::Bind { address, source })
+}
+
+fn unix(socket: &UnixSocket) -> Result<Listener> {
+    Listener::unix(socket).map_err(|source| Error::BindUnix {
+        path: socket.path().to_owned(),
+        source,
+    })
+}
+
+fn first_tcp<'a>(mut addresses: impl Iterator<Item = &'a Address>) -> SocketAddr {
+    let first = addresses.find_map(|address| match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix(_) => None,
+    });
+    first.unwrap_or(NO_ADDRESS)
 }
 
 /// What the acceptors and connections of one server share.
@@ -152,6 +303,7 @@ struct Shared {
     list: Arc<WatchList>,
     lot: Arc<Lot<accept::Guest>>,
     seats: seats::Seats,
+    proxies: Option<ProxyProtocol>,
     /// How many acceptors still listen.
     acceptors: AtomicUsize,
 }
@@ -159,16 +311,23 @@ struct Shared {
 /// A server that runs. Dropping it ends it at once, with what it was doing.
 pub struct Running {
     shared: Arc<Shared>,
-    address: SocketAddr,
+    addresses: Vec<Address>,
+    /// The files of Unix sockets that were made here.
+    files: Vec<SocketFile>,
     acceptors: Vec<Waker>,
     workers: usize,
     ended: bool,
 }
 
 impl Running {
-    /// The address that is served.
+    /// The first address of TCP that is served; `0.0.0.0:0` when there are Unix sockets alone.
     pub fn addr(&self) -> SocketAddr {
-        self.address
+        first_tcp(self.addresses.iter())
+    }
+
+    /// Everything that is served, in the order in which it was bound.
+    pub fn addrs(&self) -> &[Address] {
+        &self.addresses
     }
 
     /// How many worker threads serve it.
@@ -213,6 +372,8 @@ impl Running {
     fn stop(&mut self) {
         self.ended = true;
         self.shared.around.stopping.store(true, Ordering::SeqCst);
+        // Before the sockets are closed: who finds the file can connect, or is told that nobody listens.
+        self.files.clear();
         for acceptor in &self.acceptors {
             acceptor.wake();
         }
@@ -234,7 +395,7 @@ impl Drop for Running {
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running")
-            .field("address", &self.address)
+            .field("addresses", &self.addresses)
             .field("workers", &self.workers)
             .finish()
     }

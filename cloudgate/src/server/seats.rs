@@ -59,10 +59,7 @@ impl Seats {
             self.taken.fetch_sub(1, Ordering::SeqCst);
             return false;
         }
-        let fits = self
-            .by_peer
-            .as_ref()
-            .is_none_or(|by_peer| by_peer.take(peer));
+        let fits = self.take_as(peer);
         if !fits {
             self.taken.fetch_sub(1, Ordering::SeqCst);
         }
@@ -70,10 +67,25 @@ impl Seats {
     }
 
     fn leave(&self, peer: IpAddr) {
-        if let Some(by_peer) = &self.by_peer {
+        self.leave_as(peer);
+        self.taken.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Counts one more connection of this address, if it may have one more.
+    fn take_as(&self, peer: IpAddr) -> bool {
+        self.limit_for(peer)
+            .is_none_or(|by_peer| by_peer.take(peer))
+    }
+
+    fn leave_as(&self, peer: IpAddr) {
+        if let Some(by_peer) = self.limit_for(peer) {
             by_peer.leave(peer);
         }
-        self.taken.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Peers without an address, behind a Unix socket, are many and have no limit together.
+    fn limit_for(&self, peer: IpAddr) -> Option<&ByPeer> {
+        self.by_peer.as_ref().filter(|_| !peer.is_unspecified())
     }
 
     /// The worker that polls descriptor `fd` anyway, or the least busy one if that has far less to do.
@@ -141,6 +153,17 @@ impl Seat {
             peer,
         })
     }
+
+    /// Counts the place for another address from now on; false where that has all that it may have.
+    pub(super) fn count_for(&mut self, peer: IpAddr) -> bool {
+        let peer = customer(peer);
+        if !self.shared.seats.take_as(peer) {
+            return false;
+        }
+        self.shared.seats.leave_as(self.peer);
+        self.peer = peer;
+        true
+    }
 }
 
 impl Drop for Seat {
@@ -202,6 +225,18 @@ mod tests {
         seats.leave("10.0.0.1".parse().unwrap());
         assert!(take("10.0.0.1") && !take("10.0.0.1"));
         assert_eq!(seats.taken(), 6);
+    }
+
+    #[test]
+    fn peers_without_an_address_are_not_counted_together() {
+        let seats = Seats::new(1, 100, 10, Some(1));
+        let nobody = customer("0.0.0.0".parse().unwrap());
+        assert!(seats.take(nobody) && seats.take(nobody));
+        seats.leave(nobody);
+        assert!(seats.take_as(ANY) && !seats.take_as(ANY));
+        seats.leave_as(ANY);
+        assert!(seats.take(ANY));
+        assert_eq!(seats.taken(), 2);
     }
 
     #[test]

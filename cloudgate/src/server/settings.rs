@@ -1,7 +1,9 @@
 //! What can be set about a server?
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use super::network::Network;
 use crate::message::RequestBody;
 use crate::net::home;
 use crate::proto::limits::Limits;
@@ -44,6 +46,42 @@ impl Default for Timeouts {
     }
 }
 
+/// Which peers are proxies that begin each connection with the PROXY protocol, version 1 or 2, to
+/// say which client it is for.
+///
+/// From these a header is required: a connection without a valid one is closed without an answer,
+/// at the latest when the time for a request head is over. From all others it is not understood, and
+/// is a bad request: whoever may send it may claim any address. The address in it is what handlers,
+/// limits and logs see; where it names none, as in a proxy's own health check, it is the proxy's.
+///
+/// ```
+/// use cloudgate::{ProxyProtocol, Settings};
+/// let mut settings = Settings::default();
+/// settings.proxy_protocol = Some(ProxyProtocol {
+///     trusted: vec!["10.0.0.0/8".parse()?, "::1".parse()?],
+///     ..ProxyProtocol::default()
+/// });
+/// # Ok::<(), cloudgate::InvalidNetwork>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ProxyProtocol {
+    /// The networks that the proxies are in.
+    pub trusted: Vec<Network>,
+    /// Whether all who connect by a Unix socket are such proxies.
+    pub unix_sockets: bool,
+}
+
+impl ProxyProtocol {
+    /// Whether the peer with this address has to send a header. A peer without an address, which
+    /// came by a Unix socket, has the unspecified one.
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        if peer.is_unspecified() {
+            return self.unix_sockets;
+        }
+        self.trusted.iter().any(|network| network.contains(peer))
+    }
+}
+
 /// Everything that can be set about a [`Server`](crate::Server).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -54,8 +92,11 @@ pub struct Settings {
     /// limits of the process.
     pub max_connections: Option<usize>,
     /// The most connections at once from one IPv4 address or one /64 of IPv6; past it a new one gets
-    /// 503. Off (`None`) by default: behind a proxy all come from one address.
+    /// 503. Off (`None`) by default: behind a proxy all come from one address, unless it says for whom
+    /// by the PROXY protocol. Peers on Unix sockets have no address and are not limited.
     pub max_connections_per_ip: Option<usize>,
+    /// Peers that speak for others by the PROXY protocol; off (`None`) by default.
+    pub proxy_protocol: Option<ProxyProtocol>,
     /// Limits on heads and chunks.
     pub limits: Limits,
     /// Limits on time.
@@ -70,6 +111,7 @@ impl Default for Settings {
             workers: home::Settings::default(),
             max_connections: None,
             max_connections_per_ip: None,
+            proxy_protocol: None,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             body_limit: RequestBody::DEFAULT_LIMIT,

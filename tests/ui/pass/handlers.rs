@@ -36,6 +36,28 @@ pub(crate) fn result(Path(number): Path<u64>) -> Result<&'static str, Status> {
     }
 }
 
+#[route("/thread", blocking)]
+fn thread() {}
+
+// The reply need not be able to leave its thread.
+#[route(PUT, PATCH, "/thread/{id}", blocking)]
+fn on_a_thread(
+    Path(id): Path<u64>,
+    State(word): State<&'static str>,
+    event: Event,
+) -> impl IntoResponse {
+    let text = std::rc::Rc::new(format!("{} {id} {word}", event.method()));
+    Shared(text)
+}
+
+struct Shared(std::rc::Rc<String>);
+
+impl IntoResponse for Shared {
+    fn into_response(self) -> Response {
+        self.0.to_string().into_response()
+    }
+}
+
 #[cfg(false)]
 #[route("/absent")]
 fn absent(_: NoSuchType) {}
@@ -83,6 +105,9 @@ fn every_form_of_handler_is_called() {
     check(Method::GET, "/result/1", Status::OK, "more than none");
     check(Method::DELETE, "/made", Status::OK, "from a macro");
     check(Method::GET, "/inside", Status::OK, "inside");
+    check(Method::GET, "/thread", Status::NO_CONTENT, "");
+    check(Method::PUT, "/thread/7", Status::OK, "PUT 7 a word");
+    check(Method::PATCH, "/thread/8", Status::OK, "PATCH 8 a word");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use may::sync::Blocker;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::socket::{Socket, move_to};
-use super::{become_worker, check_home, current, runtime};
+use super::{become_worker, check_home, current, runtime, watchdog};
 
 /// The inbox of one worker, and the event descriptor that tells its agent coroutine to look.
 pub(super) struct Agent {
@@ -116,10 +116,15 @@ impl Parker {
 
     /// Waits until it is unparked; returns at once if it was already.
     pub(crate) fn park(&self) {
+        let paused = self.worker.map(|worker| {
+            let post = watchdog::post(worker);
+            (worker, post, post.pause())
+        });
         // Without a time limit there is no error but cancellation, which is ignored.
         let _ = self.blocker.park(None);
-        if let Some(worker) = self.worker {
+        if let Some((worker, post, label)) = paused {
             check_home(worker);
+            post.resume(label);
         }
     }
 

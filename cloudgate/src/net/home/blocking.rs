@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt;
 use std::panic;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,9 @@ use super::{Parker, current};
 
 /// The most threads that run at once; more work waits in line.
 const MOST_THREADS: usize = 64;
+
+/// How long the line is before it counts as full.
+const MOST_WAITING: usize = 1024;
 
 /// How long a thread without work stays.
 const KEEP: Duration = Duration::from_secs(10);
@@ -33,17 +37,36 @@ struct State {
     idle: usize,
 }
 
-static POOL: Pool = Pool {
-    state: Mutex::new(State {
-        jobs: VecDeque::new(),
-        threads: 0,
-        idle: 0,
-    }),
-    work: Condvar::new(),
-};
+static POOL: Pool = Pool::new();
+
+/// What to do where the line is full.
+#[derive(Clone, Copy)]
+enum WhenFull {
+    Wait,
+    Refuse,
+}
+
+/// Why [`try_blocking`] did not run its work: all threads for blocking work are busy, and as many
+/// pieces of work as may wait in line do. As a reply it is a 503 that asks to come back in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "all {MOST_THREADS} threads for blocking work are busy, and {MOST_WAITING} more pieces of it wait"
+        )
+    }
+}
+
+impl std::error::Error for Busy {}
 
 /// Runs `work` on a thread that may block, while the calling coroutine waits and its worker serves
 /// others. On a thread that is no worker it is simply called.
+///
+/// There are up to 64 such threads. While all of them are busy the work waits for its turn, however
+/// many wait before it; [`try_blocking`] does not.
 ///
 /// ```
 /// let text = cloudgate::blocking(|| std::fs::read_to_string("Cargo.toml")).unwrap();
@@ -53,37 +76,87 @@ static POOL: Pool = Pool {
 /// # Panics
 /// When `work` panics: the panic goes on in the caller.
 pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    if current().is_none() {
-        return work();
-    }
-    let parker = Parker::new();
-    let slot: Arc<Mutex<Option<Outcome<T>>>> = Arc::default();
-    let (their_slot, their_parker) = (Arc::clone(&slot), parker.clone());
-    POOL.submit(Box::new(move || {
-        let result = panic::catch_unwind(panic::AssertUnwindSafe(work));
-        *their_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        their_parker.unpark();
-    }));
-    loop {
-        parker.park();
-        if let Some(result) = slot.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return result.unwrap_or_else(|payload| panic::resume_unwind(payload));
-        }
-    }
+    POOL.run(work, WhenFull::Wait)
+        .expect("work is refused only where that was asked for")
+}
+
+/// As [`blocking`], but refuses the work at once while all threads are busy and 1024 other pieces of
+/// work wait already: then it is better to turn a client away than to let it wait behind them all.
+///
+/// ```
+/// use cloudgate::{Busy, Bytes, try_blocking};
+///
+/// fn thumbnail(picture: Bytes) -> Result<Vec<u8>, Busy> {
+///     try_blocking(move || picture[..picture.len() / 2].to_vec())
+/// }
+/// assert_eq!(thumbnail(Bytes::from_static(b"picture!")), Ok(b"pict".to_vec()));
+/// ```
+///
+/// # Errors
+/// [`Busy`] when there is no room for it in the line; `work` is dropped and was not called.
+///
+/// # Panics
+/// When `work` panics: the panic goes on in the caller.
+pub fn try_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Busy> {
+    POOL.run(work, WhenFull::Refuse)
 }
 
 impl Pool {
-    fn submit(&'static self, job: Job) {
+    const fn new() -> Pool {
+        Pool {
+            state: Mutex::new(State {
+                jobs: VecDeque::new(),
+                threads: 0,
+                idle: 0,
+            }),
+            work: Condvar::new(),
+        }
+    }
+
+    fn run<T: Send + 'static>(
+        &'static self,
+        work: impl FnOnce() -> T + Send + 'static,
+        when_full: WhenFull,
+    ) -> Result<T, Busy> {
+        if current().is_none() {
+            return Ok(work());
+        }
+        let parker = Parker::new();
+        let slot: Arc<Mutex<Option<Outcome<T>>>> = Arc::default();
+        let (their_slot, their_parker) = (Arc::clone(&slot), parker.clone());
+        let job = Box::new(move || {
+            let result = panic::catch_unwind(panic::AssertUnwindSafe(work));
+            *their_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            their_parker.unpark();
+        });
+        self.submit(job, when_full)?;
+        loop {
+            parker.park();
+            if let Some(result) = slot.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return Ok(result.unwrap_or_else(|payload| panic::resume_unwind(payload)));
+            }
+        }
+    }
+
+    /// Puts the job at the end of the line.
+    // Who submits waits for the result anyway. So one that is to wait for room does so in the line
+    // itself, where nobody overtakes it, and the line is bounded by the number of coroutines.
+    fn submit(&'static self, job: Job, when_full: WhenFull) -> Result<(), Busy> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(when_full, WhenFull::Refuse) && state.jobs.len() >= MOST_WAITING {
+            return Err(Busy);
+        }
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() || state.threads == MOST_THREADS {
             self.work.notify_one();
-            return;
+            return Ok(());
         }
         state.threads += 1;
         drop(state);
         let thread = std::thread::Builder::new().name("cloudgate-blocking".to_owned());
-        if let Err(error) = thread.spawn(|| self.run()) {
+        if let Err(error) = thread.spawn(|| self.serve()) {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.threads -= 1;
             if state.threads == 0 {
@@ -98,9 +171,11 @@ impl Pool {
                 }
             }
         }
+        Ok(())
     }
 
-    fn run(&self) {
+    /// The life of one thread.
+    fn serve(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             while let Some(job) = state.jobs.pop_front() {
@@ -155,6 +230,66 @@ mod tests {
             results.recv_timeout(Duration::from_secs(30)).unwrap(),
             "late"
         );
+    }
+
+    #[test]
+    fn what_comes_past_a_full_line_is_refused_or_waits() {
+        home::start(home::Settings {
+            workers: 2,
+            ..home::Settings::default()
+        })
+        .unwrap();
+        // A pool of its own, for the other tests need theirs.
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        let (release, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let (started, starts) = mpsc::channel();
+        let (done, results) = mpsc::channel();
+        let job = |when_full| {
+            let (gate, started, done) = (Arc::clone(&gate), started.clone(), done.clone());
+            let work = move || {
+                let _ = started.send(());
+                // Ends when the sender is gone.
+                gate.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .recv()
+                    .is_err()
+            };
+            home::spawn(0, "test", move || {
+                done.send(pool.run(work, when_full)).unwrap();
+            })
+            .unwrap();
+        };
+        let waiting = || pool.state.lock().unwrap().jobs.len();
+        for _ in 0..MOST_THREADS {
+            job(WhenFull::Refuse);
+        }
+        for _ in 0..MOST_THREADS {
+            starts.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+        for _ in 0..MOST_WAITING {
+            job(WhenFull::Refuse);
+        }
+        while waiting() < MOST_WAITING {
+            std::thread::yield_now();
+        }
+        assert!(results.try_recv().is_err());
+        job(WhenFull::Refuse);
+        let refused = results.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(refused, Err(Busy));
+        job(WhenFull::Wait);
+        while waiting() <= MOST_WAITING {
+            std::thread::yield_now();
+        }
+        assert_eq!(pool.state.lock().unwrap().threads, MOST_THREADS);
+        drop(release);
+        for _ in 0..MOST_THREADS + MOST_WAITING + 1 {
+            let result = results.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(result, Ok(true));
+        }
+        job(WhenFull::Refuse);
+        let result = results.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(result, Ok(true));
     }
 
     #[test]

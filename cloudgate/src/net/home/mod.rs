@@ -18,6 +18,7 @@ mod channel;
 mod notify;
 mod socket;
 mod timer;
+pub(crate) mod watchdog;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -27,7 +28,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use agent::{Parker, Waker};
-pub use blocking::blocking;
+pub use blocking::{Busy, blocking, try_blocking};
 pub use channel::{Receiver, SendError, Sender, channel};
 pub use notify::Notify;
 pub(crate) use socket::{Socket, move_to};
@@ -67,6 +68,7 @@ const POOLED_STACKS: usize = 256;
 struct Runtime {
     settings: Settings,
     agents: Vec<agent::Agent>,
+    posts: Vec<watchdog::Post>,
 }
 
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -101,7 +103,12 @@ pub fn start(settings: Settings) -> io::Result<Settings> {
     let agents = (0..settings.workers)
         .map(|worker| agent::Agent::new(worker, settings.workers))
         .collect::<io::Result<Vec<_>>>()?;
-    let runtime = RUNTIME.get_or_init(|| Runtime { settings, agents });
+    let posts = (0..settings.workers).map(|_| watchdog::Post::default());
+    let runtime = RUNTIME.get_or_init(|| Runtime {
+        settings,
+        agents,
+        posts: posts.collect(),
+    });
     for (worker, agent) in runtime.agents.iter().enumerate() {
         spawn(worker, "agent", move || agent.run(worker))?;
     }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use may::io::{CoIo, WaitIo};
 
 use super::agent::Waker;
-use super::{check_home, workers};
+use super::{check_home, watchdog, workers};
 
 /// What a wait reported.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,8 @@ impl Events {
 
 /// A nonblocking descriptor that a coroutine of one worker waits on.
 pub(crate) struct Socket<T: AsRawFd> {
-    io: CoIo<T>,
+    /// `None` only while it is taken apart.
+    io: Option<CoIo<T>>,
     worker: usize,
 }
 
@@ -43,29 +44,56 @@ impl<T: AsRawFd> Socket<T> {
             "moved to its worker first"
         );
         let io = CoIo::new(io).map_err(io::Error::from)?;
-        Ok(Socket { io, worker })
+        Ok(Socket {
+            io: Some(io),
+            worker,
+        })
     }
 
     /// The descriptor, for nonblocking reads and writes.
     pub(crate) fn get(&self) -> &T {
-        self.io.inner()
+        self.io().inner()
     }
 
     /// The descriptor, taken off the poller.
-    pub(crate) fn into_inner(self) -> T {
-        self.io.into_inner()
+    pub(crate) fn into_inner(mut self) -> T {
+        self.take().expect("it is taken once, by value")
     }
 
     /// Waits for the next event or wake-up; returns at once if one came since the last wait.
     pub(crate) fn wait(&self) -> Events {
-        let events = self.io.wait_io();
+        let post = watchdog::post(self.worker);
+        let label = post.pause();
+        let events = self.io().wait_io();
         check_home(self.worker);
+        post.resume(label);
         Events(events)
     }
 
     /// A handle that wakes the waiting coroutine from any thread.
     pub(crate) fn waker(&self) -> Waker {
-        Waker::new(self.worker, self.io.waker())
+        Waker::new(self.worker, self.io().waker())
+    }
+}
+
+impl<T: AsRawFd> Socket<T> {
+    fn io(&self) -> &CoIo<T> {
+        self.io
+            .as_ref()
+            .expect("it is there until it is taken by value")
+    }
+
+    /// Takes the descriptor off the poller, and only then lets go of it.
+    fn take(&mut self) -> Option<T> {
+        self.io.take().map(CoIo::into_inner)
+    }
+}
+
+impl<T: AsRawFd> Drop for Socket<T> {
+    // may would close the descriptor first and then take its number off the poller, which by then
+    // may be the number of another thread's new descriptor: that one would never hear an event.
+    fn drop(&mut self) {
+        drop(self.take());
     }
 }
 

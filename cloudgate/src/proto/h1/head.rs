@@ -78,10 +78,15 @@ fn skip_empty_lines(input: &[u8]) -> Result<usize, ParseError> {
     }
 }
 
-/// Refuses a first line whose target is over its limit before the line is complete.
+/// Refuses a first line whose target is over its limit before the line is complete. A method has the
+/// same limit, or a line without a space would be one thing in one piece and another in two.
 fn check_first_line(input: &[u8], limits: &Limits) -> Result<(), ParseError> {
     let line = &input[..memchr::memchr(b'\n', input).unwrap_or(input.len())];
-    let target = memchr::memchr(b' ', line).map_or(line, |space| &line[space + 1..]);
+    let method = memchr::memchr(b' ', line).unwrap_or(line.len());
+    if method > limits.target {
+        return Err(ParseError::InvalidRequestLine);
+    }
+    let target = line.get(method + 1..).unwrap_or_default();
     let length = memchr::memchr(b' ', target).unwrap_or(target.len());
     if length > limits.target {
         Err(ParseError::TargetTooLong)
@@ -364,6 +369,14 @@ mod tests {
         );
         let unfinished = format!("GET /{}", "a".repeat(8 << 10));
         assert_eq!(parse(unfinished.as_bytes()).unwrap_err(), TargetTooLong);
+
+        let with_method = |length: usize| format!("{} / HTTP/1.1\r\n\r\n", "A".repeat(length));
+        assert!(parse(with_method(8 << 10).as_bytes()).unwrap().is_some());
+        let too_long = with_method((8 << 10) + 1);
+        for end in [(8 << 10) + 1, too_long.len()] {
+            let got = parse(&too_long.as_bytes()[..end]);
+            assert_eq!(got.unwrap_err(), InvalidRequestLine);
+        }
 
         let with_fields =
             |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(count));

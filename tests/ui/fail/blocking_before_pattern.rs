@@ -1,0 +1,8 @@
+//! The option in front of the pattern.
+
+use cloudgate::route;
+
+#[route(blocking, "/")]
+fn page() {}
+
+fn main() {}
