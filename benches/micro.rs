@@ -1,0 +1,140 @@
+//! How long do the parts of a request take by themselves: the head, the route, the handler, the answer?
+//!
+//! ```text
+//! cargo bench --bench micro
+//! ```
+//!
+//! `httparse` alone, which finds the pieces of a head without a look at what they mean, is the floor.
+
+#![allow(
+    missing_docs,
+    reason = "criterion's macros write functions without a word"
+)]
+
+use std::hint::black_box;
+
+use cloudgate::__fuzz::{ReusedHead, encode_head};
+use cloudgate::{App, Limits, Request, Response};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const SMALL: &[u8] = b"GET /api/tests/simple HTTP/1.1\r\nHost: localhost:3000\r\n\r\n";
+
+const BROWSER: &[u8] = b"GET /api/tests/full?a=1&b=two HTTP/1.1\r\n\
+Host: www.example.org\r\n\
+User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
+Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n\
+Accept-Language: en-US,en;q=0.5\r\n\
+Accept-Encoding: gzip, deflate, br, zstd\r\n\
+Referer: https://www.example.org/start/page?from=search\r\n\
+Connection: keep-alive\r\n\
+Cookie: session=0123456789abcdef0123456789abcdef; theme=dark; consent=yes\r\n\
+Upgrade-Insecure-Requests: 1\r\n\
+Sec-Fetch-Dest: document\r\n\
+Sec-Fetch-Mode: navigate\r\n\
+Sec-Fetch-Site: same-origin\r\n\
+Priority: u=0, i\r\n\
+\r\n";
+
+fn heads(criterion: &mut Criterion) {
+    for (name, input) in [("small", SMALL), ("browser", BROWSER)] {
+        let mut group = criterion.benchmark_group(format!("head/{name}"));
+        group.throughput(Throughput::Bytes(input.len() as u64));
+        group.bench_function("floor (httparse alone)", |bencher| {
+            bencher.iter(|| {
+                let mut fields = [httparse::EMPTY_HEADER; 32];
+                let mut request = httparse::Request::new(&mut fields);
+                request
+                    .parse(black_box(input))
+                    .is_ok_and(|status| status.is_complete())
+            });
+        });
+        let (mut head, limits) = (ReusedHead::default(), Limits::DEFAULT);
+        assert_eq!(head.parse(input, &limits), Some(input.len()));
+        group.bench_function("cloudgate (checked, kept, framing)", |bencher| {
+            bencher.iter(|| head.parse(black_box(input), &limits));
+        });
+        group.finish();
+    }
+}
+
+fn encode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("encode");
+    let response = Response::html("Hello World!");
+    let mut out = Vec::with_capacity(1024);
+    group.bench_function("head of a small answer", |bencher| {
+        bencher.iter(|| {
+            out.clear();
+            encode_head(&mut out, black_box(&response), 12);
+            out.len()
+        });
+    });
+    let mut large = Response::html("");
+    for number in 0..10 {
+        large = large.header(&format!("X-Field-{number}"), "a value of usual length");
+    }
+    group.bench_function("head with eleven fields", |bencher| {
+        bencher.iter(|| {
+            out.clear();
+            encode_head(&mut out, black_box(&large), 12);
+            out.len()
+        });
+    });
+    group.finish();
+}
+
+/// An application with routes as a larger one has them.
+fn app() -> App {
+    let mut app = App::new().get("/api/tests/simple", || Response::html("Hello World!"));
+    for number in 0..100 {
+        app = app
+            .get(&format!("/api/items{number}"), || "list")
+            .get(&format!("/api/items{number}/{{id}}"), || "item")
+            .get(
+                &format!("/api/items{number}/{{id}}/parts/{{part}}"),
+                || "part",
+            );
+    }
+    app
+}
+
+fn calls(criterion: &mut Criterion) {
+    let app = app();
+    let mut group = criterion.benchmark_group("App::call, 301 routes");
+    for (name, target, want) in [
+        ("literal route", "/api/tests/simple", "Hello World!"),
+        ("one parameter", "/api/items57/1234", "item"),
+        ("two parameters", "/api/items57/1234/parts/5", "part"),
+    ] {
+        let mut request = Request::get(target);
+        assert_eq!(app.call(&mut request).text(), want);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| app.call(black_box(&mut request)));
+        });
+    }
+    let mut request = Request::get("/api/nothing/here");
+    group.bench_function("no route", |bencher| {
+        bencher.iter(|| app.call(black_box(&mut request)));
+    });
+    group.finish();
+}
+
+/// Everything but the socket: head, framing, route, handler, answer.
+fn whole(criterion: &mut Criterion) {
+    let app = app();
+    let (mut head, limits) = (ReusedHead::default(), Limits::DEFAULT);
+    let mut request = Request::get("/api/tests/simple");
+    let mut out = Vec::with_capacity(1024);
+    criterion.bench_function("whole request in memory", |bencher| {
+        bencher.iter(|| {
+            head.parse(black_box(SMALL), &limits);
+            let response = app.call(&mut request);
+            out.clear();
+            encode_head(&mut out, &response, 12);
+            out.extend_from_slice(&response.bytes());
+            out.len()
+        });
+    });
+}
+
+criterion_group!(micro, heads, encode, calls, whole);
+criterion_main!(micro);
