@@ -102,6 +102,13 @@ impl Acceptor {
         let shared = Arc::clone(&self.accepting.0);
         while !shared.around.stopping.load(Ordering::SeqCst) {
             match self.socket.get().accept() {
+                // The other acceptor took the descriptor that was meant for turning clients away. It
+                // comes first, or those who wait would hang once the descriptors are used up.
+                Ok((connection, _)) if !self.has_reserve() => {
+                    turn_away(&connection);
+                    drop(connection);
+                    self.reserve = reserve();
+                }
                 Ok((connection, peer)) => {
                     admit(&shared, connection, peer);
                     in_turn += 1;
@@ -125,6 +132,13 @@ impl Acceptor {
                 }
             }
         }
+    }
+
+    fn has_reserve(&mut self) -> bool {
+        if self.reserve.is_none() {
+            self.reserve = reserve();
+        }
+        self.reserve.is_some()
     }
 
     /// Turns one client away with the reserve descriptor, for it would hang otherwise, and rests.
@@ -268,10 +282,15 @@ fn turn_away(connection: &OwnedFd) {
     // Whatever fails here, the client sees the end of the connection.
     let _ = send(connection, FULL, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     let _ = shutdown(connection, Shutdown::Write);
-    // Closing with unread bytes would destroy the answer on its way.
+    // Closing with unread bytes would destroy the answer on its way; who sends without end has no
+    // claim to it.
     let mut unread = vec![0; 4096];
-    let mut left = || recv(connection, &mut *unread, RecvFlags::DONTWAIT);
-    while matches!(left(), Ok((_, count)) if count > 0) {}
+    for _ in 0..16 {
+        match recv(connection, &mut *unread, RecvFlags::DONTWAIT) {
+            Ok((_, count)) if count > 0 => {}
+            _ => break,
+        }
+    }
 }
 
 #[cfg(test)]
