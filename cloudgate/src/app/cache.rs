@@ -29,24 +29,17 @@ static FILES: LazyLock<Cache<()>> = LazyLock::new(|| Cache::new(MOST_BYTES));
 /// Whatever opening and reading the file gives, with the path in the text.
 pub fn read_cached(path: impl AsRef<Path>) -> io::Result<Bytes> {
     let path = path.as_ref();
-    let read = || {
+    let open = || {
         let owned = path.to_owned();
-        let (snapshot, _) =
-            FILES.get(&path.to_string_lossy(), move || File::open(owned), |_| ())?;
-        match &snapshot.content {
+        move || File::open(owned)
+    };
+    FILES
+        .get(&path.to_string_lossy(), open, |_| ())
+        .and_then(|(snapshot, _)| match &snapshot.content {
             Content::Memory(bytes) => Ok(bytes.clone()),
             Content::Open(_) => {
                 let owned = path.to_owned();
                 crate::net::home::blocking(move || std::fs::read(owned)).map(Bytes::from)
-            }
-        }
-    };
-    read()
-        .or_else(|error| {
-            if error.kind() == io::ErrorKind::Interrupted {
-                read()
-            } else {
-                Err(error)
             }
         })
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))

@@ -135,17 +135,37 @@ impl<T> Cache<T> {
     }
 
     /// The file of this name: from memory if it was compared with the disk in the last second, else
-    /// opened by `open` on a thread that may block, and compared or read again. `make` is called
-    /// when the content is new.
+    /// opened on a thread that may block, and compared or read again. `opener` is asked for what
+    /// opens it only then, and `make` is called when the content is new.
     ///
     /// # Errors
     /// Whatever opening and reading give; `InvalidInput` for what is no regular file.
-    pub(crate) fn get(
+    pub(crate) fn get<O>(
         &self,
         name: &str,
-        open: impl FnOnce() -> io::Result<File> + Send + 'static,
-        make: impl FnOnce(&Snapshot) -> T,
-    ) -> io::Result<(Arc<Snapshot>, Arc<T>)> {
+        opener: impl Fn() -> O,
+        make: impl Fn(&Snapshot) -> T,
+    ) -> io::Result<(Arc<Snapshot>, Arc<T>)>
+    where
+        O: FnOnce() -> io::Result<File> + Send + 'static,
+    {
+        let look = || self.look(name, &opener, &make);
+        look().or_else(|error| match error.kind() {
+            // Pushed out of memory, or changed, at the very moment.
+            io::ErrorKind::Interrupted | io::ErrorKind::ResourceBusy => look(),
+            _ => Err(error),
+        })
+    }
+
+    fn look<O>(
+        &self,
+        name: &str,
+        opener: &impl Fn() -> O,
+        make: &impl Fn(&Snapshot) -> T,
+    ) -> io::Result<(Arc<Snapshot>, Arc<T>)>
+    where
+        O: FnOnce() -> io::Result<File> + Send + 'static,
+    {
         let known = {
             let share = self.share().lock().unwrap_or_else(PoisonError::into_inner);
             match share.entries.get(name) {
@@ -155,6 +175,7 @@ impl<T> Cache<T> {
                 entry => entry.map(|entry| entry.snapshot.identity),
             }
         };
+        let open = opener();
         let checked = Instant::now();
         let read = home::blocking(move || {
             let file = open()?;
@@ -197,7 +218,7 @@ impl<T> Cache<T> {
                     entry.checked = entry.checked.max(checked);
                     Ok((Arc::clone(&entry.snapshot), Arc::clone(&entry.made)))
                 }
-                // Pushed out meanwhile: the caller tries once more and reads it.
+                // Pushed out meanwhile: it is looked for once more, and read.
                 None => Err(io::ErrorKind::Interrupted.into()),
             },
         }
@@ -253,7 +274,10 @@ mod tests {
         let name = path.display().to_string();
         let (snapshot, made) = cache.get(
             &name,
-            move || File::open(owned),
+            || {
+                let owned = owned.clone();
+                move || File::open(owned)
+            },
             |snapshot| snapshot.length as usize,
         )?;
         assert_eq!(*made as u64, snapshot.length);

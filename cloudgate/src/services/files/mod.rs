@@ -83,19 +83,12 @@ impl Files {
     }
 
     fn get(&self, root: &Arc<Root>, name: &str) -> io::Result<(Arc<Snapshot>, Arc<Prepared>)> {
-        let look = || {
+        let open = || {
             let (root, owned) = (Arc::clone(root), name.to_owned());
-            self.cache.get(
-                name,
-                move || root.open_beneath(&owned),
-                |snapshot| prepare(name, snapshot),
-            )
+            move || root.open_beneath(&owned)
         };
-        look().or_else(|error| match error.kind() {
-            // Pushed out of memory, or changed, at the very moment.
-            ErrorKind::Interrupted | ErrorKind::ResourceBusy => look(),
-            _ => Err(error),
-        })
+        self.cache
+            .get(name, open, |snapshot| prepare(name, snapshot))
     }
 
     /// The answer where no file could be opened.
