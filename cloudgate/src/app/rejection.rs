@@ -197,6 +197,5 @@ fn answer(status: StatusCode, message: &dyn fmt::Display) -> Response {
         log::error!("a handler failed: {message}");
         return Response::error(status);
     }
-    let name = status.canonical_reason().unwrap_or("Error");
-    Response::text_plain(format!("{} {name}: {message}\n", status.as_u16())).with_status(status)
+    Response::error_because(status, message)
 }

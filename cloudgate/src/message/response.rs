@@ -1,5 +1,7 @@
 //! What does a handler answer?
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::StatusCode;
 
@@ -109,8 +111,15 @@ impl Response {
 
     /// This status with its own name as a plain text body, such as `404 Not Found`.
     pub fn error(status: StatusCode) -> Response {
-        let reason = status.canonical_reason().unwrap_or("Error");
-        Response::text_plain(format!("{} {reason}\n", status.as_u16())).with_status(status)
+        let name = status.canonical_reason().unwrap_or("Error");
+        Response::text_plain(format!("{} {name}\n", status.as_u16())).with_status(status)
+    }
+
+    /// As [`Response::error`], with what was wrong: `400 Bad Request: the Host field is missing`.
+    pub(crate) fn error_because(status: StatusCode, reason: impl fmt::Display) -> Response {
+        let name = status.canonical_reason().unwrap_or("Error");
+        let text = format!("{} {name}: {reason}\n", status.as_u16());
+        Response::text_plain(text).with_status(status)
     }
 
     /// The same response with another status.

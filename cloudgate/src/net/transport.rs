@@ -11,7 +11,8 @@ use super::deadline::Registration;
 use super::home::Socket;
 use crate::message::{Deadline, Duplex};
 
-/// How much of a file one call hands to the system, in bytes: past it other connections get a turn.
+/// How much of a file one call hands to the system, in bytes: between two calls the connection can be
+/// cut, and others can have a turn.
 const FILE_PIECE: u64 = 1 << 20;
 
 /// A plain connection of one worker, by TCP or a Unix socket.

@@ -144,9 +144,7 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
                 encode::continue_100(self.output);
             }
             respond::flush(self.io, self.output, around).map_err(disconnected)?;
-            let began = around.clock.now();
-            let waited = self.io.wait(self.pace.deadline(began));
-            self.pace.waited(around.clock.now() - began);
+            let waited = self.pace.wait(self.io, &around.clock);
             waited.map_err(|error| match error.kind() {
                 ErrorKind::TimedOut => BodyError::TooSlow,
                 _ => disconnected(error),

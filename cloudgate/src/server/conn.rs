@@ -280,17 +280,14 @@ impl<D: Duplex> Connection<D> {
 
     /// Tells the peer why its request is not answered, where there is something to tell.
     fn refuse(&mut self, close: Close, around: &Surroundings) -> Close {
-        let (status, reason) = match &close {
-            Close::Refused(error) => (error.status(), error.to_string()),
-            Close::HeadTimeout => (
+        let response = match &close {
+            Close::Refused(error) => Response::error_because(error.status(), error),
+            Close::HeadTimeout => Response::error_because(
                 StatusCode::REQUEST_TIMEOUT,
-                "the request head came too slowly".to_owned(),
+                "the request head came too slowly",
             ),
             _ => return close,
         };
-        let name = status.canonical_reason().unwrap_or_default();
-        let text = format!("{} {name}: {reason}\n", status.as_u16());
-        let response = Response::text_plain(text).with_status(status);
         let Lease { output, .. } = &mut **self.lease.get_or_insert_with(lease::take);
         let exchange = Exchange {
             version: Version::Http11,

@@ -1,7 +1,10 @@
 //! Is a peer fast enough, and does it leave turns to others when it is very fast?
 
+use std::io;
+
 use super::settings::Rules;
-use crate::message::Deadline;
+use crate::message::{Deadline, Duplex};
+use crate::net::deadline::Clock;
 
 /// The time that a transfer may still spend waiting for its peer: a grace at first, then what its
 /// bytes are worth at the minimum rate, saved up to a limit so that a fast start does not pay for a
@@ -44,13 +47,24 @@ impl Pace {
         }
     }
 
+    /// Waits for the peer, no longer than it may still take.
+    ///
+    /// # Errors
+    /// As [`Duplex::wait`].
+    pub(super) fn wait<D: Duplex>(&mut self, io: &mut D, clock: &Clock) -> io::Result<()> {
+        let began = clock.now();
+        let outcome = io.wait(self.deadline(began));
+        self.waited(clock.now() - began);
+        outcome
+    }
+
     /// When a wait that begins now must have ended.
-    pub(super) fn deadline(&self, now: u64) -> Deadline {
+    fn deadline(&self, now: u64) -> Deadline {
         Deadline::at(now.saturating_add(self.credit))
     }
 
     /// Notes that the peer was waited for.
-    pub(super) fn waited(&mut self, milliseconds: u64) {
+    fn waited(&mut self, milliseconds: u64) {
         self.unrested = 0;
         if self.credit != u64::MAX {
             self.credit = self.credit.saturating_sub(milliseconds);

@@ -205,12 +205,7 @@ fn wait_to_go_on<D: Duplex>(
     pace: &mut Pace,
 ) -> io::Result<()> {
     match error.kind() {
-        ErrorKind::WouldBlock => {
-            let began = around.clock.now();
-            let waited = io.wait(pace.deadline(began));
-            pace.waited(around.clock.now() - began);
-            waited
-        }
+        ErrorKind::WouldBlock => pace.wait(io, &around.clock),
         ErrorKind::Interrupted => Ok(()),
         _ => Err(error),
     }
