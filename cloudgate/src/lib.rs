@@ -55,8 +55,8 @@ pub use app::state::{Needs, State};
 pub use config::Config;
 pub use error::{Error, Result};
 pub use message::{
-    Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, Request, RequestBody,
-    Response, Service, StartError, Version, mime,
+    Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, InvalidNetwork,
+    Network, Request, RequestBody, Response, Service, StartError, Version, mime,
 };
 pub use net::home::{
     Busy, Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel,
@@ -65,7 +65,7 @@ pub use net::home::{
 pub use net::listener::Address;
 pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
-pub use server::{InvalidNetwork, Network, ProxyProtocol, Running, Server, Settings, Timeouts};
+pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::files::Files;
 
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.

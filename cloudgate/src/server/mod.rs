@@ -19,7 +19,6 @@ mod clock;
 mod conn;
 mod inherited;
 mod lease;
-mod network;
 mod pace;
 mod proxied;
 mod respond;
@@ -41,7 +40,6 @@ use crate::net::listener::{Address, Listener, NO_ADDRESS};
 use crate::net::park::Lot;
 use crate::net::unix_socket::{SocketFile, UnixSocket};
 use conn::Surroundings;
-pub use network::{InvalidNetwork, Network};
 use settings::Rules;
 pub use settings::{ProxyProtocol, Settings, Timeouts};
 

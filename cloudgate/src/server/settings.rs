@@ -3,8 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::network::Network;
-use crate::message::RequestBody;
+use crate::message::{Network, RequestBody};
 use crate::net::home;
 use crate::proto::limits::Limits;
 
