@@ -5,7 +5,8 @@
 //! come. The watch is level-triggered, so what arrived on the way here is seen at once, and an entry
 //! leaves the table under its lock, so it comes back exactly once.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,9 @@ const EVENTS: usize = 256;
 /// How long items that nobody could take wait until they are offered again.
 const AGAIN: Duration = Duration::from_millis(10);
 
+/// How many deadlines of entries that have left may stay, whatever the number of entries.
+const SPARE_DUES: usize = 1024;
+
 /// A table of idle descriptors, each with what its owner needs to go on.
 pub(crate) struct Lot<T> {
     epoll: OwnedFd,
@@ -36,18 +40,27 @@ pub(crate) struct Lot<T> {
     state: Mutex<State<T>>,
 }
 
+// Three plain tables and no allocation an entry: a small one, made while many connections are busy,
+// would keep a page of their buffers from going back to the system.
 struct State<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// Every entry with its deadline, the next one first.
-    dues: BTreeSet<(u64, u32)>,
+    /// Every entry with its deadline, the next one first, among entries that have left since.
+    dues: BinaryHeap<Reverse<Due>>,
     stopped: bool,
+}
+
+/// When which entry of which slot is late.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: u64,
+    index: u32,
+    generation: u32,
 }
 
 struct Slot<T> {
     /// Counts the entries that were here, so that an event for an earlier one is known as such.
     generation: u32,
-    due: u64,
     item: Option<T>,
 }
 
@@ -67,7 +80,7 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         let state = State {
             slots: Vec::new(),
             free: Vec::new(),
-            dues: BTreeSet::new(),
+            dues: BinaryHeap::new(),
             stopped: false,
         };
         let lot = Arc::new(Lot {
@@ -96,25 +109,25 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         let index = state.free.pop().unwrap_or_else(|| {
             state.slots.push(Slot {
                 generation: 0,
-                due: 0,
                 item: None,
             });
             state.slots.len() as u32 - 1
         });
-        let due = until.as_millis();
         let slot = &mut state.slots[index as usize];
-        let key = EventData::new_u64(u64::from(slot.generation) << 32 | u64::from(index));
+        let due = Due {
+            at: until.as_millis(),
+            index,
+            generation: slot.generation,
+        };
+        let key = EventData::new_u64(u64::from(due.generation) << 32 | u64::from(index));
         if let Err(error) = epoll::add(&self.epoll, &item, key, EventFlags::IN | EventFlags::RDHUP)
         {
             log::error!("an idle connection cannot be parked: {error}");
             state.free.push(index);
             return Err(item);
         }
-        slot.due = due;
         slot.item = Some(item);
-        let next = state.dues.first().map(|(due, _)| *due);
-        state.dues.insert((due, index));
-        if next.is_none_or(|next| due < next) {
+        if state.note(due) {
             self.ring();
         }
         Ok(())
@@ -122,22 +135,19 @@ impl<T: AsFd + Send + 'static> Lot<T> {
 
     /// How many items are parked.
     pub(crate) fn len(&self) -> usize {
-        self.lock().dues.len()
+        self.lock().occupied()
     }
 
     /// Drops every item, now and from now on, and ends the thread.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.stopped = true;
-        let items: Vec<T> = state
-            .slots
-            .iter_mut()
-            .filter_map(|slot| slot.item.take())
-            .collect();
+        let slots = std::mem::take(&mut state.slots);
+        state.free.clear();
         state.dues.clear();
         drop(state);
         // Dropping closes descriptors, which nobody has to wait for under the lock.
-        drop(items);
+        drop(slots);
         self.ring();
     }
 
@@ -188,8 +198,7 @@ impl<T: AsFd + Send + 'static> Lot<T> {
             return None;
         }
         let item = slot.item.take()?;
-        let due = slot.due;
-        state.forget(due, index);
+        state.vacate(index);
         // Another thread may close the descriptor next, so it must be off the list by then.
         let _ = epoll::delete(&self.epoll, &item);
         Some(item)
@@ -204,19 +213,23 @@ impl<T: AsFd + Send + 'static> Lot<T> {
             return None;
         }
         let next = loop {
-            match state.dues.first().copied() {
-                Some((due, index)) if due <= now => {
-                    late.extend(state.slots[index as usize].item.take());
-                    state.forget(due, index);
+            match state.dues.peek().map(|Reverse(due)| *due) {
+                Some(due) if !state.is_current(due) => {
+                    state.dues.pop();
                 }
-                next => break next,
+                Some(due) if due.at <= now => {
+                    state.dues.pop();
+                    late.extend(state.slots[due.index as usize].item.take());
+                    state.vacate(due.index);
+                }
+                next => break next.map(|due| due.at),
             }
         };
         drop(state);
         drop(late);
         Some(
-            next.filter(|(due, _)| *due != Deadline::NEVER.as_millis())
-                .map(|(due, _)| Duration::from_millis(due - now)),
+            next.filter(|due| *due != Deadline::NEVER.as_millis())
+                .map(|due| Duration::from_millis(due - now)),
         )
     }
 
@@ -231,8 +244,33 @@ impl<T: AsFd + Send + 'static> Lot<T> {
 }
 
 impl<T> State<T> {
-    fn forget(&mut self, due: u64, index: u32) {
-        self.dues.remove(&(due, index));
+    fn occupied(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Notes a deadline; true if it is the next one.
+    fn note(&mut self, due: Due) -> bool {
+        // Entries that came back to life leave their deadlines here. Once these are the greater part
+        // they are swept out, which is one step for each that was noted.
+        if self.dues.len() > 2 * self.occupied() + SPARE_DUES {
+            let mut dues = std::mem::take(&mut self.dues);
+            dues.retain(|Reverse(due)| self.is_current(*due));
+            self.dues = dues;
+        }
+        let next = self
+            .dues
+            .peek()
+            .is_none_or(|Reverse(next)| due.at < next.at);
+        self.dues.push(Reverse(due));
+        next
+    }
+
+    fn is_current(&self, due: Due) -> bool {
+        let slot = &self.slots[due.index as usize];
+        slot.generation == due.generation && slot.item.is_some()
+    }
+
+    fn vacate(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
@@ -325,6 +363,32 @@ mod tests {
         assert_eq!(lot.len(), 1);
         lot.close();
         ended(&never);
+    }
+
+    #[test]
+    fn deadlines_of_entries_that_left_do_not_pile_up() {
+        let (lot, back) = lot();
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        for _ in 0..3 * SPARE_DUES {
+            assert!(lot.park(theirs, Deadline::NEVER).is_ok());
+            assert!(lot.lock().dues.len() <= SPARE_DUES + 3);
+            ours.write_all(b"x").unwrap();
+            theirs = back.recv_timeout(LONG).unwrap();
+            theirs.read_exact(&mut [0; 1]).unwrap();
+        }
+        // One that is there keeps its own.
+        let (waiting, parked) = UnixStream::pair().unwrap();
+        assert!(
+            lot.park(parked, Deadline::at(lot.clock.tick() + 200))
+                .is_ok()
+        );
+        for _ in 0..2 * SPARE_DUES {
+            assert!(lot.park(theirs, Deadline::NEVER).is_ok());
+            ours.write_all(b"x").unwrap();
+            theirs = back.recv_timeout(LONG).unwrap();
+            theirs.read_exact(&mut [0; 1]).unwrap();
+        }
+        ended(&waiting);
     }
 
     #[test]
