@@ -6,7 +6,7 @@
 //! leaves the table under its lock, so it comes back exactly once.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,10 @@ const BELL: u64 = u64::MAX;
 const EVENTS: usize = 256;
 
 /// How long items that nobody could take wait until they are offered again.
-const AGAIN: Duration = Duration::from_millis(10);
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// How many slots are allocated together.
+const BLOCK: usize = 256;
 
 /// How many deadlines of entries that have left may stay, whatever the number of entries.
 const SPARE_DUES: usize = 1024;
@@ -40,10 +43,11 @@ pub(crate) struct Lot<T> {
     state: Mutex<State<T>>,
 }
 
-// Three plain tables and no allocation an entry: a small one, made while many connections are busy,
-// would keep a page of their buffers from going back to the system.
+// No allocation for each entry: a small one, made while many connections are busy, would keep a page
+// of their buffers from going back to the system.
 struct State<T> {
-    slots: Vec<Slot<T>>,
+    /// In blocks, for a table that grows by copying leaves holes as large as itself.
+    blocks: Vec<Box<[Slot<T>]>>,
     free: Vec<u32>,
     /// Every entry with its deadline, the next one first, among entries that have left since.
     dues: BinaryHeap<Reverse<Due>>,
@@ -78,7 +82,7 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
         let state = State {
-            slots: Vec::new(),
+            blocks: Vec::new(),
             free: Vec::new(),
             dues: BinaryHeap::new(),
             stopped: false,
@@ -106,14 +110,8 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         if state.stopped {
             return Ok(());
         }
-        let index = state.free.pop().unwrap_or_else(|| {
-            state.slots.push(Slot {
-                generation: 0,
-                item: None,
-            });
-            state.slots.len() as u32 - 1
-        });
-        let slot = &mut state.slots[index as usize];
+        let index = state.free.pop().unwrap_or_else(|| state.grow());
+        let slot = state.slot_mut(index);
         let due = Due {
             at: until.as_millis(),
             index,
@@ -142,22 +140,22 @@ impl<T: AsFd + Send + 'static> Lot<T> {
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.stopped = true;
-        let slots = std::mem::take(&mut state.slots);
+        let blocks = std::mem::take(&mut state.blocks);
         state.free.clear();
         state.dues.clear();
         drop(state);
         // Dropping closes descriptors, which nobody has to wait for under the lock.
-        drop(slots);
+        drop(blocks);
         self.ring();
     }
 
     fn watch(&self, awake: &dyn Fn(T) -> Result<(), T>) {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
-        let mut refused = Vec::new();
+        let mut ready = VecDeque::new();
         loop {
             let wait = match self.drop_late() {
                 None => return,
-                Some(_) if !refused.is_empty() => Some(AGAIN),
+                Some(_) if !ready.is_empty() => Some(AGAIN),
                 Some(wait) => wait,
             };
             let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
@@ -167,9 +165,6 @@ impl<T: AsFd + Send + 'static> Lot<T> {
             {
                 log::error!("idle connections cannot be watched: {error}");
                 std::thread::sleep(AGAIN);
-            }
-            for item in std::mem::take(&mut refused) {
-                refused.extend(awake(item).err());
             }
             for event in &events {
                 let key = event.data.u64();
@@ -184,16 +179,18 @@ impl<T: AsFd + Send + 'static> Lot<T> {
                 let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
                 // A peer that has ended may have sent something first.
                 if !ended || has_bytes(&item) {
-                    refused.extend(awake(item).err());
+                    ready.push_back(item);
                 }
             }
+            offer(&mut ready, awake);
         }
     }
 
     /// Takes an entry out, if it is the one that the key means.
     fn take(&self, index: u32, generation: u32) -> Option<T> {
         let mut state = self.lock();
-        let slot = state.slots.get_mut(index as usize)?;
+        let block = state.blocks.get_mut(index as usize / BLOCK)?;
+        let slot = &mut block[index as usize % BLOCK];
         if slot.generation != generation {
             return None;
         }
@@ -219,7 +216,7 @@ impl<T: AsFd + Send + 'static> Lot<T> {
                 }
                 Some(due) if due.at <= now => {
                     state.dues.pop();
-                    late.extend(state.slots[due.index as usize].item.take());
+                    late.extend(state.slot_mut(due.index).item.take());
                     state.vacate(due.index);
                 }
                 next => break next.map(|due| due.at),
@@ -244,8 +241,24 @@ impl<T: AsFd + Send + 'static> Lot<T> {
 }
 
 impl<T> State<T> {
+    /// Makes another block of slots and gives the first of them.
+    fn grow(&mut self) -> u32 {
+        let first = (self.blocks.len() * BLOCK) as u32;
+        let empty = || Slot {
+            generation: 0,
+            item: None,
+        };
+        self.blocks.push((0..BLOCK).map(|_| empty()).collect());
+        self.free.extend((first + 1..first + BLOCK as u32).rev());
+        first
+    }
+
+    fn slot_mut(&mut self, index: u32) -> &mut Slot<T> {
+        &mut self.blocks[index as usize / BLOCK][index as usize % BLOCK]
+    }
+
     fn occupied(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.blocks.len() * BLOCK - self.free.len()
     }
 
     /// Notes a deadline; true if it is the next one.
@@ -266,14 +279,24 @@ impl<T> State<T> {
     }
 
     fn is_current(&self, due: Due) -> bool {
-        let slot = &self.slots[due.index as usize];
+        let slot = &self.blocks[due.index as usize / BLOCK][due.index as usize % BLOCK];
         slot.generation == due.generation && slot.item.is_some()
     }
 
     fn vacate(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
+        let slot = self.slot_mut(index);
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
+    }
+}
+
+/// Offers the items in their turn, until one is not taken: those behind it would not be either.
+fn offer<T>(items: &mut VecDeque<T>, awake: &dyn Fn(T) -> Result<(), T>) {
+    while let Some(item) = items.pop_front() {
+        if let Err(item) = awake(item) {
+            items.push_front(item);
+            return;
+        }
     }
 }
 

@@ -161,12 +161,9 @@ fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr) {
         return turn_away(&connection);
     };
     let worker = shared.seats.worker_for(connection.as_raw_fd() as usize);
-    let socket = match home::move_to(connection, worker, home::workers()) {
-        Ok(socket) => socket,
-        Err(error) => {
-            return log::error!("the connection from {peer} could not be served: {error}");
-        }
-    };
+    // Where it cannot go to that worker soon, the one that its number says serves it as well.
+    let socket = home::try_move_to(connection, worker, home::workers())
+        .unwrap_or_else(|connection| connection);
     let proxies = shared.proxies.as_ref();
     let introduction = if proxies.is_some_and(|proxies| proxies.trusts(peer.ip())) {
         Introduction::Awaited
@@ -198,12 +195,13 @@ pub(super) fn give_coroutine(guest: Guest) -> Result<(), Guest> {
         return Err(guest);
     }
     let worker = guest.socket.as_raw_fd() as usize % home::workers();
-    let work = Work::on(shared, worker);
+    let mut work = Work::on(shared, worker);
     let slot = Arc::new(Mutex::new(Some(guest)));
     let theirs = Arc::clone(&slot);
     let take =
         |slot: &Mutex<Option<Guest>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
     let spawned = home::spawn(worker, "connection", move || {
+        work.begin();
         if let Some(guest) = take(&theirs) {
             run(&work, guest);
         }

@@ -15,7 +15,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use http::{Method, StatusCode};
 
@@ -36,12 +36,29 @@ const REQUESTS_A_TURN: u32 = 32;
 /// How many bytes of answers are gathered before they are sent although more requests are there.
 const OUTPUT_ENOUGH: usize = 64 << 10;
 
+/// Up to how many connections with a coroutine each may keep it for the whole time of
+/// [`Timeouts::park`](crate::Timeouts::park). Beyond, twice as many have a quarter of it: a crowd that
+/// asks once and rests does not hold a stack each for a second.
+pub(crate) const COMFORTABLE: usize = 1024;
+
 /// What all connections of a server share.
 pub(crate) struct Surroundings {
     pub(crate) service: Box<dyn Service>,
     pub(crate) rules: Rules,
     pub(crate) clock: Arc<Clock>,
     pub(crate) stopping: AtomicBool,
+    /// How many connections have a coroutine.
+    pub(crate) active: AtomicUsize,
+}
+
+impl Surroundings {
+    /// For how many milliseconds a connection without a byte keeps its coroutine; 0 for ever.
+    fn patience(&self) -> u64 {
+        let park = self.rules.park;
+        let active = self.active.load(Ordering::Relaxed).max(COMFORTABLE) as u64;
+        let part = |time: u64| time.saturating_mul(COMFORTABLE as u64) / active;
+        part(part(park)).max(park.min(1))
+    }
 }
 
 /// One connection: what carries it, and the buffers of the request in flight.
@@ -196,7 +213,7 @@ impl<D: Duplex> Connection<D> {
                 Some(began) => Deadline::after(began, rules.head),
                 None => Deadline::after(waiting_since, rules.idle),
             };
-            let quiet = Deadline::after(waiting_since, rules.park);
+            let quiet = Deadline::after(waiting_since, around.patience());
             let parks = !unfinished && quiet < deadline;
             match self.io.wait(if parks { quiet } else { deadline }) {
                 Ok(()) => {}

@@ -238,6 +238,7 @@ impl Server {
                 rules: Rules::new(&self.settings),
                 clock,
                 stopping: AtomicBool::new(false),
+                active: AtomicUsize::new(0),
             },
             list,
             lot,

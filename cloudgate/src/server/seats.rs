@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Shared;
 
+/// How many coroutines may wait for their first turn: some milliseconds of work.
+const MOST_STARTING: usize = 512;
+
 /// How many more connections than the least busy one a worker may have before a new one goes there.
 const TOLERANCE: usize = 8;
 
@@ -17,6 +20,8 @@ pub(super) struct Seats {
     /// How many connections may have a coroutine at once; the others stay parked meanwhile.
     most_active: usize,
     active: Vec<AtomicUsize>,
+    /// How many coroutines were started and had no turn yet.
+    starting: AtomicUsize,
     by_peer: Option<ByPeer>,
 }
 
@@ -38,6 +43,7 @@ impl Seats {
             taken: AtomicUsize::new(0),
             most_active,
             active: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            starting: AtomicUsize::new(0),
             by_peer: per_peer.map(|most| ByPeer {
                 most,
                 counts: Mutex::default(),
@@ -100,13 +106,16 @@ impl Seats {
         }
     }
 
-    /// Whether one more connection may have a coroutine now.
+    /// Whether one more connection may have a coroutine now. When thousands of idle ones wake at
+    /// once, a stack for each of them, long before its turn, would only take memory.
     pub(super) fn has_room_for_work(&self) -> bool {
-        self.active
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .sum::<usize>()
-            < self.most_active
+        self.starting.load(Ordering::Relaxed) < MOST_STARTING
+            && self
+                .active
+                .iter()
+                .map(|count| count.load(Ordering::Relaxed))
+                .sum::<usize>()
+                < self.most_active
     }
 }
 
@@ -176,21 +185,35 @@ impl Drop for Seat {
 pub(super) struct Work {
     shared: Arc<Shared>,
     pub(super) worker: usize,
+    /// Whether it has yet to have its first turn.
+    starting: bool,
 }
 
 impl Work {
     pub(super) fn on(shared: &Arc<Shared>, worker: usize) -> Work {
         shared.seats.active[worker].fetch_add(1, Ordering::Relaxed);
+        shared.around.active.fetch_add(1, Ordering::Relaxed);
+        shared.seats.starting.fetch_add(1, Ordering::Relaxed);
         Work {
             shared: Arc::clone(shared),
             worker,
+            starting: true,
+        }
+    }
+
+    /// Notes that the coroutine has its first turn.
+    pub(super) fn begin(&mut self) {
+        if std::mem::take(&mut self.starting) {
+            self.shared.seats.starting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
+        self.begin();
         self.shared.seats.active[self.worker].fetch_sub(1, Ordering::Relaxed);
+        self.shared.around.active.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

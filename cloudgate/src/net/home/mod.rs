@@ -31,7 +31,7 @@ pub(crate) use agent::{Parker, Waker};
 pub use blocking::{Busy, blocking, try_blocking};
 pub use channel::{Receiver, SendError, Sender, channel};
 pub use notify::Notify;
-pub(crate) use socket::{Socket, move_to};
+pub(crate) use socket::{Socket, move_to, try_move_to};
 pub use timer::{sleep, yield_now};
 
 /// How the process runs its workers. The first server of a process decides, for all.

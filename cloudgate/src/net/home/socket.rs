@@ -97,20 +97,36 @@ impl<T: AsRawFd> Drop for Socket<T> {
     }
 }
 
+/// How many numbers that do not fit are tried for each worker before a descriptor stays where it is.
+const TRIES: usize = 8;
+
 /// Gives the descriptor a number that is congruent to `worker` modulo `workers`.
 ///
 /// # Errors
 /// When the process has no such number left.
-pub(crate) fn move_to(mut fd: OwnedFd, worker: usize, workers: usize) -> io::Result<OwnedFd> {
+pub(crate) fn move_to(fd: OwnedFd, worker: usize, workers: usize) -> io::Result<OwnedFd> {
+    step(fd, worker, workers, usize::MAX).map_err(|_| rustix::io::Errno::MFILE.into())
+}
+
+/// As [`move_to`], as far as that is cheap.
+///
+/// # Errors
+/// Gives the descriptor back, with whatever number, when none that fits is near: where thousands are
+/// taken, the free ones may all belong to other workers.
+pub(crate) fn try_move_to(fd: OwnedFd, worker: usize, workers: usize) -> Result<OwnedFd, OwnedFd> {
+    step(fd, worker, workers, TRIES * workers)
+}
+
+fn step(mut fd: OwnedFd, worker: usize, workers: usize, most: usize) -> Result<OwnedFd, OwnedFd> {
     // Numbers that do not fit are held until the end, or the system would hand them out again.
     let mut unfit = Vec::new();
     while fd.as_raw_fd() as usize % workers != worker {
-        let next = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), fd.as_raw_fd() + 1)?;
-        unfit.push(std::mem::replace(&mut fd, next));
-        if unfit.len() > 64 * workers {
-            return Err(io::Error::from_raw_os_error(
-                rustix::io::Errno::MFILE.raw_os_error(),
-            ));
+        if unfit.len() == most {
+            return Err(fd);
+        }
+        match rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), fd.as_raw_fd() + 1) {
+            Ok(next) => unfit.push(std::mem::replace(&mut fd, next)),
+            Err(_) => return Err(fd),
         }
     }
     Ok(fd)
@@ -129,5 +145,14 @@ mod tests {
                 worker
             );
         }
+    }
+
+    #[test]
+    fn a_descriptor_without_a_fitting_number_nearby_is_given_back() {
+        // With so many workers only the number in front of it would fit.
+        let file = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let number = file.as_raw_fd() as usize;
+        let back = step(file, number - 1, 1 << 40, TRIES).unwrap_err();
+        assert!(back.as_raw_fd() as usize >= number + TRIES);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::message::{Body, Deadline, Duplex, Request, Response, Service};
 use crate::net::deadline::Clock;
@@ -36,6 +36,7 @@ pub(super) struct Case {
     service: Box<dyn Service>,
     steps: VecDeque<Step>,
     capacity: usize,
+    active: usize,
 }
 
 /// How the connection went.
@@ -62,6 +63,7 @@ impl Case {
             service: Box::new(service),
             steps: VecDeque::new(),
             capacity: 4 << 20,
+            active: 1,
         }
     }
 
@@ -73,6 +75,12 @@ impl Case {
     /// How many bytes the pipe holds in each direction.
     pub(super) fn capacity(mut self, bytes: usize) -> Case {
         self.capacity = bytes;
+        self
+    }
+
+    /// How many connections of the server have a coroutine.
+    pub(super) fn beside(mut self, active: usize) -> Case {
+        self.active = active;
         self
     }
 
@@ -115,6 +123,7 @@ impl Case {
             rules: Rules::new(&self.settings),
             clock: Arc::new(Clock::new()),
             stopping: AtomicBool::new(false),
+            active: AtomicUsize::new(self.active),
         };
         let (server, client) = Pipe::pair(self.capacity);
         let script = RefCell::new(Script {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::script::{Case, Outcome, echo};
 use crate::message::{Body, FileRange, Request, Response};
+use crate::server::conn::COMFORTABLE;
 use http::StatusCode as Status;
 
 const GET: &str = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -97,6 +98,20 @@ fn a_quiet_connection_is_put_aside_and_taken_up_again() {
         .send(GET)
         .run();
     assert_eq!((&*never.brief(), never.parked), ("200 /a, 200 /a; open", 0));
+}
+
+#[test]
+fn a_crowd_is_put_aside_sooner() {
+    for (active, waits) in [(1, 1_000), (COMFORTABLE, 1_000), (COMFORTABLE * 10, 10)] {
+        let parked = |wait| case().beside(active).send(GET).advance(wait).run().parked;
+        assert_eq!((parked(waits - 1), parked(waits)), (0, 1), "{active}");
+    }
+    let never = case()
+        .with(|settings| settings.timeouts.park = std::time::Duration::ZERO)
+        .beside(COMFORTABLE * 10)
+        .send(GET)
+        .advance(50_000);
+    assert_eq!(never.run().parked, 0);
 }
 
 /// A body of 10,000 bytes that comes at this many bytes a second for 30 seconds.
