@@ -127,9 +127,11 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
 
     fn read_waiting(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError> {
         let around = self.around;
+        let most = buffer.len().min(around.turn());
+        let buffer = &mut buffer[..most];
         loop {
             if let Some(count) = self.read_now(buffer)? {
-                if self.pace.moved(count) {
+                if self.pace.moved(count, around.turn()) {
                     self.io.yield_turn();
                 }
                 return Ok(count);

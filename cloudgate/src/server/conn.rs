@@ -41,6 +41,15 @@ const OUTPUT_ENOUGH: usize = 64 << 10;
 /// asks once and rests does not hold a stack each for a second.
 pub(crate) const COMFORTABLE: usize = 1024;
 
+/// How many bytes a connection moves at most without a wait while up to [`FEW`] have a coroutine.
+const LONGEST_TURN: usize = 512 << 10;
+
+/// How many bytes it may move in any case. Less would not pay for the change.
+const SHORTEST_TURN: usize = 128 << 10;
+
+/// Up to how many connections with a coroutine turns are as long as may be.
+const FEW: usize = 256;
+
 /// What all connections of a server share.
 pub(crate) struct Surroundings {
     pub(crate) service: Box<dyn Service>,
@@ -58,6 +67,13 @@ impl Surroundings {
         let active = self.active.load(Ordering::Relaxed).max(COMFORTABLE) as u64;
         let part = |time: u64| time.saturating_mul(COMFORTABLE as u64) / active;
         part(part(park)).max(park.min(1))
+    }
+
+    /// After how many bytes without a wait a connection lets the others of its worker have a turn:
+    /// fewer when there are many of them, for a short answer waits for one turn of each.
+    pub(super) fn turn(&self) -> usize {
+        let active = self.active.load(Ordering::Relaxed).max(FEW);
+        (LONGEST_TURN * FEW / active).max(SHORTEST_TURN)
     }
 }
 

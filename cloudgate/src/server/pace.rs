@@ -20,9 +20,6 @@ pub(super) struct Pace {
     unrested: usize,
 }
 
-/// After how many bytes without a wait the other connections of the worker get a turn.
-const TURN: usize = 512 << 10;
-
 impl Pace {
     /// A transfer that begins now.
     pub(super) fn new(rules: &Rules) -> Pace {
@@ -71,20 +68,21 @@ impl Pace {
         }
     }
 
-    /// Notes that `bytes` went over; says whether it is time to let others have a turn.
+    /// Notes that `bytes` went over; says whether it is time to let others have a turn, which it is
+    /// after `turn` bytes without a wait.
     #[must_use]
-    pub(super) fn moved(&mut self, bytes: usize) -> bool {
+    pub(super) fn moved(&mut self, bytes: usize, turn: usize) -> bool {
         let earned = match self.min_rate {
             0 => u64::MAX,
             rate => (bytes as u64).saturating_mul(1000) / rate,
         };
         self.credit = self.credit.saturating_add(earned).min(self.most);
         self.unrested += bytes;
-        let turn = self.unrested >= TURN;
-        if turn {
+        let over = self.unrested >= turn;
+        if over {
             self.unrested = 0;
         }
-        turn
+        over
     }
 }
 
@@ -104,7 +102,7 @@ mod tests {
         (0..100_000).all(|_| {
             let late = pace.deadline(0).has_passed(wait);
             pace.waited(wait);
-            let _ = pace.moved(bytes);
+            let _ = pace.moved(bytes, 1 << 20);
             !late
         })
     }
@@ -123,7 +121,7 @@ mod tests {
     fn a_fast_start_does_not_pay_for_a_stall() {
         let mut pace = pace(|_| ());
         pace.waited(1_000);
-        assert!(pace.moved(100 << 20));
+        assert!(pace.moved(100 << 20, 1 << 20));
         assert_eq!(pace.deadline(5_000), Deadline::at(35_000));
     }
 
@@ -140,7 +138,7 @@ mod tests {
         let mut none = pace(|rules| (rules.min_rate, rules.stall) = (0, 0));
         assert_eq!(none.deadline(7), Deadline::NEVER);
         none.waited(1_000_000);
-        assert!(!none.moved(1));
+        assert!(!none.moved(1, 2));
         assert_eq!(none.deadline(7), Deadline::NEVER);
     }
 }

@@ -130,10 +130,12 @@ fn send_both<D: Duplex>(
     let first = output.len();
     let mut pace = Pace::new(&around.rules);
     let written = write_all(around, io, first + bytes.len(), &mut pace, |io, at| {
+        let rest = &bytes[at.saturating_sub(first)..];
+        let piece = &rest[..rest.len().min(around.turn())];
         if at >= first {
-            io.write(&bytes[at - first..])
+            io.write(piece)
         } else {
-            io.write_vectored(&[IoSlice::new(&output[at..]), IoSlice::new(bytes)])
+            io.write_vectored(&[IoSlice::new(&output[at..]), IoSlice::new(piece)])
         }
     });
     output.clear();
@@ -153,7 +155,8 @@ fn send_file<D: Duplex>(
     output.clear();
     let mut sent = 0;
     while sent < range.length {
-        match io.send_file(&range.file, range.offset + sent, range.length - sent) {
+        let piece = (range.length - sent).min(around.turn() as u64);
+        match io.send_file(&range.file, range.offset + sent, piece) {
             // The length is on its way already: the only honest thing is to end the connection.
             Ok(0) => {
                 return Err(Close::BodyFailed(io::Error::new(
@@ -163,7 +166,7 @@ fn send_file<D: Duplex>(
             }
             Ok(count) => {
                 sent += count as u64;
-                if pace.moved(count) {
+                if pace.moved(count, around.turn()) {
                     io.yield_turn();
                 }
             }
@@ -187,7 +190,7 @@ fn write_all<D: Duplex>(
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => {
                 written += count;
-                if pace.moved(count) {
+                if pace.moved(count, around.turn()) {
                     io.yield_turn();
                 }
             }
