@@ -49,6 +49,7 @@ fn block(route: &Route, pattern: &LitStr, handler: &Handler) -> TokenStream {
                 pattern: #pattern,
                 handler: #call,
                 needs: #needs,
+                options: ::cloudgate::__private::RouteOptions::NONE,
                 name: ::core::concat!(::core::module_path!(), "::", #name),
                 file: ::core::file!(),
                 line: ::core::line!(),

@@ -63,6 +63,20 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A host of the application is no name.
+    Host {
+        /// What stands there.
+        host: String,
+        /// Where: `file:line`.
+        place: String,
+        /// What it should be.
+        reason: String,
+    },
+    /// A route is private, and the application has no API key.
+    MissingApiKey {
+        /// Where the route is: `file:line`.
+        place: String,
+    },
     /// A route takes a `State` that nobody registered.
     MissingState {
         /// The type that is missing.
@@ -102,6 +116,13 @@ impl fmt::Display for Error {
             Error::Pattern { pattern, place, reason } => {
                 write!(f, "the route pattern {pattern:?} at {place} is malformed: {reason}")
             }
+            Error::Host { host, place, reason } => {
+                write!(f, "{host:?} at {place} is no host: {reason}")
+            }
+            Error::MissingApiKey { place } => write!(
+                f,
+                "the route at {place} is private, but the application has no key to let anybody in - add .api_keys([...]) to the App in main.rs"
+            ),
             Error::MissingState { type_name, place } => write!(
                 f,
                 "the route at {place} takes State<{type_name}>, which nobody registered - add .state(value of type {type_name}) to the App in main.rs"

@@ -43,8 +43,9 @@ pub use http::{Method, StatusCode as Status};
 
 pub use app::App;
 pub use app::cache::read_cached;
+pub use app::client::{ClientAddr, ForwardedBy};
 pub use app::event::{Event, UploadedFile};
-pub use app::extract::{FromRequest, Query};
+pub use app::extract::{Extension, FromRequest, Query};
 pub use app::html::escape_html;
 pub use app::params::Params;
 pub use app::path::Path;
@@ -71,6 +72,7 @@ pub use services::files::Files;
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::app::options::{BoxedMiddleware, RouteOptions};
     pub use crate::app::pattern::assert_valid;
     pub use crate::app::route::{Parcel, ROUTES, RouteEntry, Sendable};
     pub use crate::app::state::Needs;

@@ -1,16 +1,21 @@
 //! How do routes, shared state and a fallback become one service?
 //!
 //! ```text
-//!  #[route] ─▶ route::ROUTES ─▶ Route ─▶ router ─▶ handler ─▶ extract … reply
-//!                                  │
-//!                 no pattern fits  └─▶ fallback (files), or 404
+//!  request ─▶ middlewares ─▶ a site for its host?  ─▶ that application
+//!                            a route's pattern?    ─▶ its middlewares ─▶ handler ─▶ extract … reply
+//!                            below a mount?        ─▶ that service
+//!                            else                  ─▶ fallback (files), or 404
 //! ```
 
 pub mod cache;
+pub mod client;
+mod core;
 pub mod event;
 pub mod extract;
+mod host;
 pub mod html;
 pub(crate) mod multipart;
+pub mod options;
 pub mod params;
 pub mod path;
 pub mod pattern;
@@ -28,11 +33,13 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use crate::error::Error;
-use crate::message::{Body, Request, Response, Service, StartError};
+use crate::message::{Layer, Middleware, Network, Request, Response, Service, StartError};
 use crate::net::home::watchdog;
+use client::{ForwardedBy, Proxies};
+pub(crate) use core::Core;
+use core::Mounted;
+use host::HostPattern;
 use route::{Endpoint, Route};
-use router::{Found, Router};
-use state::States;
 
 /// An application: routes, shared state, and what answers when no route does.
 ///
@@ -51,19 +58,6 @@ use state::States;
 #[derive(Default)]
 pub struct App {
     core: Arc<Core>,
-}
-
-/// The application as a request knows it.
-#[derive(Clone, Default)]
-pub(crate) struct Core {
-    router: Router,
-    pub(crate) routes: Vec<Route>,
-    pub(crate) states: States,
-    fallback: Option<Arc<dyn Service>>,
-    fallback_label: watchdog::Label,
-    mistakes: Vec<Arc<Error>>,
-    /// What the start-up line says is served: the folder, as it was given.
-    pub(crate) folder: Option<String>,
 }
 
 impl App {
@@ -109,13 +103,8 @@ impl App {
         pattern: &str,
         endpoint: impl Endpoint<Kind>,
     ) -> App {
-        let place = Location::caller();
-        self.add(Route::explicit(
-            method,
-            pattern,
-            endpoint,
-            format!("{}:{}", place.file(), place.line()),
-        ));
+        let place = spell(Location::caller());
+        self.add(Route::explicit(method, pattern, endpoint, place));
         self
     }
 
@@ -134,6 +123,116 @@ impl App {
         self
     }
 
+    /// Puts a middleware in front of everything this application answers: routes, files, mounted
+    /// services, and what is not found. The one that was added first sees a request first.
+    ///
+    /// See [`Middleware`].
+    pub fn wrap(mut self, middleware: impl Middleware) -> App {
+        self.core_mut().layers.push(Layer::new(middleware));
+        self
+    }
+
+    /// As [`App::wrap`], for the paths below a prefix, and the prefix itself: `/admin` stands for
+    /// `/admin`, `/admin/` and `/admin/users`, and not for `/administrators`.
+    ///
+    /// Its place among all middlewares is that of this call.
+    #[track_caller]
+    pub fn wrap_at(mut self, prefix: &str, middleware: impl Middleware) -> App {
+        if let Some(prefix) = self.prefix(prefix, Location::caller()) {
+            self.core_mut().layers.push(Layer {
+                prefix: Some(prefix),
+                ..Layer::new(middleware)
+            });
+        }
+        self
+    }
+
+    /// Gives the paths below a prefix, and the prefix itself, to a service: another application, a
+    /// folder of files, a gateway. Routes of this application win; of two mounts the longer prefix.
+    ///
+    /// The service sees the whole [`path`](Request::path), and what is below the prefix as
+    /// [`local_path`](Request::local_path). An [`App`] takes its routes relative to the prefix, and
+    /// its handlers find the [`State`](crate::State) of both applications, its own first.
+    ///
+    /// ```
+    /// use cloudgate::{App, Request};
+    /// let orders = App::new().get("/{id}", |request: &mut Request<'_>| {
+    ///     format!("order {}", request.parameter("id").unwrap_or("?"))
+    /// });
+    /// let app = App::new().mount("/orders", orders);
+    /// assert_eq!(app.call(&mut Request::get("/orders/7")).text(), "order 7");
+    /// ```
+    #[track_caller]
+    pub fn mount(mut self, prefix: &str, service: impl Service) -> App {
+        if let Some(prefix) = self.prefix(prefix, Location::caller()) {
+            self.core_mut().mount(prefix, Mounted::new(service));
+        }
+        self
+    }
+
+    /// Gives all requests for some hosts to a service, before any route of this application: `host`
+    /// is a name, `*.example.com` for all names below it, or `*`. The more exact one wins; a request
+    /// for any other host is answered here.
+    ///
+    /// As with [`App::mount`], an [`App`] finds the state of this one.
+    ///
+    /// ```
+    /// use cloudgate::{App, Request};
+    /// let app = App::new()
+    ///     .host("api.example.com", App::new().get("/", || "api"))
+    ///     .get("/", || "web");
+    /// let at = |host| app.call(&mut Request::get("/").with_header("Host", host)).text();
+    /// assert_eq!((&*at("API.example.com:8080"), &*at("example.com")), ("api", "web"));
+    /// ```
+    #[track_caller]
+    pub fn host(mut self, host: &str, service: impl Service) -> App {
+        let place = Location::caller();
+        match HostPattern::parse(host) {
+            Ok(pattern) => self.core_mut().add_site(pattern, Mounted::new(service)),
+            Err(error) => self.note(Error::Host {
+                host: host.to_owned(),
+                place: spell(place),
+                reason: error.to_string(),
+            }),
+        }
+        self
+    }
+
+    /// Believes proxies in these networks, such as `10.0.0.0/8`, when they say who their client is:
+    /// [`Request::client`] and [`ClientAddr`](crate::ClientAddr) then give the last address that is
+    /// no such proxy. Without this nobody is believed.
+    ///
+    /// A text that is no network is an error at start.
+    #[track_caller]
+    pub fn trust_proxies<'n>(
+        mut self,
+        field: ForwardedBy,
+        networks: impl IntoIterator<Item = &'n str>,
+    ) -> App {
+        let mut trusted: Vec<Network> = Vec::new();
+        for text in networks {
+            match text.parse() {
+                Ok(network) => trusted.push(network),
+                Err(_) => self.note(Error::Setting {
+                    place: format!("trust_proxies at {}", spell(Location::caller())),
+                    value: text.to_owned(),
+                    wanted: "an address, or the first address of a network with its length, such as 10.0.0.0/8",
+                }),
+            }
+        }
+        self.core_mut().proxies = Proxies::new(trusted, field);
+        self
+    }
+
+    /// Sets the keys of which a client has to show one for a route that is `private`: as the query
+    /// parameter `apiKey` or the field `x-api-key`. An empty key never fits.
+    pub fn api_keys<'k>(mut self, keys: impl IntoIterator<Item = &'k str>) -> App {
+        let keys = keys.into_iter().filter(|key| !key.is_empty());
+        let keys = keys.map(str::to_owned).collect();
+        self.core_mut().api_keys = keys;
+        self
+    }
+
     /// Answers a request in this process, without a socket: for tests, and for services inside
     /// services.
     pub fn call(&self, request: &mut Request<'_>) -> Response {
@@ -144,34 +243,20 @@ impl App {
             ))
             .with_status(StatusCode::INTERNAL_SERVER_ERROR);
         }
-        self.enter(request);
-        match self.core.router.find(request) {
-            Found::Route(index) => {
-                request.scope.route = index;
-                let route = &self.core.routes[index];
-                let _watched = watchdog::watch(route.label);
-                let mut response = route.handler.call(request);
-                watch_writer(&mut response, route.label);
-                response
-            }
-            Found::Answer(response) => response,
-            Found::Nothing => match &self.core.fallback {
-                Some(fallback) => {
-                    let _watched = watchdog::watch(self.core.fallback_label);
-                    fallback.call(request)
-                }
-                None => Response::error(StatusCode::NOT_FOUND),
-            },
+        if request.scope.depth > 0 {
+            return self.call_within(request);
         }
+        self.enter(request);
+        request.scope.depth = 1;
+        let response = self.core.answer(request);
+        request.scope.depth = 0;
+        response
     }
 
-    /// How many routes there are, each method and pattern counted once.
+    /// How many routes there are, each method and pattern counted once, those of mounted
+    /// applications too.
     pub fn route_count(&self) -> usize {
-        self.core
-            .routes
-            .iter()
-            .map(|route| route.methods.len())
-            .sum()
+        self.core.route_count()
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -184,11 +269,33 @@ impl App {
     }
 
     fn add(&mut self, route: Route) {
-        let core = self.core_mut();
-        match core.router.insert(&route, core.routes.len(), &core.routes) {
-            Ok(()) => core.routes.push(route),
-            Err(error) => core.mistakes.push(Arc::new(error)),
+        if let Err(error) = self.core_mut().add(route) {
+            self.note(error);
         }
+    }
+
+    /// Keeps a mistake for the start, which fails with it.
+    fn note(&mut self, error: Error) {
+        self.core_mut().mistakes.push(Arc::new(error));
+    }
+
+    /// A prefix without a slash at its end, spelled as paths of requests are; a mistake is noted.
+    fn prefix(&mut self, text: &str, place: &Location<'_>) -> Option<String> {
+        let text = text.strip_suffix('/').unwrap_or(text);
+        if text.is_empty() {
+            return Some(String::new());
+        }
+        let reason = match pattern::check(text) {
+            Ok(()) if pattern::parameters(text).is_empty() => return Some(router::spell(text)),
+            Ok(()) => "a prefix has no parameters".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.note(Error::Pattern {
+            pattern: text.to_owned(),
+            place: spell(place),
+            reason,
+        });
+        None
     }
 
     /// Notes on the request which application answers it, unless its connection has noted it already.
@@ -202,28 +309,32 @@ impl App {
         if !known {
             scope.application = Some(Arc::clone(&self.core) as Arc<dyn Any + Send + Sync>);
         }
+        if let Some(client) = self.core.proxies.client(request) {
+            request.client = Some(client);
+        }
+    }
+
+    /// As [`App::call`], for a request that another application is answering: it is that one's again
+    /// afterwards.
+    fn call_within(&self, request: &mut Request<'_>) -> Response {
+        let outer = request.scope.application.take();
+        let (route, captures) = (
+            request.scope.route,
+            std::mem::take(&mut request.scope.captures),
+        );
+        request.scope.outer.extend(outer);
+        self.enter(request);
+        let response = self.core.answer(request);
+        let scope = &mut request.scope;
+        scope.application = scope.outer.pop();
+        (scope.route, scope.captures) = (route, captures);
+        response
     }
 }
 
-/// Watches the closure that writes the body too: it runs after the handler, on the same worker.
-fn watch_writer(response: &mut Response, label: watchdog::Label) {
-    if !matches!(response.body(), Body::Writer(_)) {
-        return;
-    }
-    if let Body::Writer(write) = response.take_body() {
-        let body = Body::Writer(Box::new(move |out| {
-            let _watched = watchdog::watch(label);
-            write(out)
-        }));
-        *response = std::mem::take(response).with_body(body);
-    }
-}
-
-impl Core {
-    /// The application that answers this request.
-    pub(crate) fn of<'r>(request: &'r Request<'_>) -> Option<&'r Core> {
-        request.scope.application.as_ref()?.downcast_ref()
-    }
+/// A place in the source as errors show it.
+fn spell(place: &Location<'_>) -> String {
+    format!("{}:{}", place.file(), place.line())
 }
 
 impl Request<'_> {
@@ -244,37 +355,9 @@ impl Service for App {
     }
 
     fn start(&self) -> Result<(), StartError> {
-        let core = &self.core;
-        if let Some(mistake) = core.mistakes.first() {
-            return Err(Box::new(Mistake(Arc::clone(mistake))));
-        }
-        for route in &core.routes {
-            if let Some(type_name) = core.states.first_missing(route.needs) {
-                return Err(Box::new(Error::MissingState {
-                    type_name,
-                    place: route.place.clone(),
-                }));
-            }
-        }
-        match &core.fallback {
-            Some(fallback) => fallback.start(),
-            None if core.routes.is_empty() => Err(Box::new(Error::NothingToServe)),
-            None => Ok(()),
-        }
+        self.core.start(&[])
     }
 }
-
-/// A mistake that the application keeps, lent out as a start error.
-#[derive(Debug)]
-struct Mistake(Arc<Error>);
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Mistake {}
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

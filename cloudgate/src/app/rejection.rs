@@ -22,7 +22,7 @@ use crate::net::home::Busy;
 /// | `JsonData` | 422 |
 /// | `NotText` | 400 |
 /// | `Body` | 413, 400 or 408 as [`BodyError::status`] says |
-/// | `MissingState` | 500 |
+/// | `MissingState`, `MissingExtension` | 500 |
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Rejection {
@@ -57,6 +57,11 @@ pub enum Rejection {
         /// The type that is missing.
         type_name: &'static str,
     },
+    /// A handler takes an Extension that no middleware left on the request.
+    MissingExtension {
+        /// The type that is missing.
+        type_name: &'static str,
+    },
 }
 
 impl Rejection {
@@ -70,7 +75,9 @@ impl Rejection {
             Rejection::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Rejection::JsonData { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Rejection::Body(error) => error.status(),
-            Rejection::MissingState { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Rejection::MissingState { .. } | Rejection::MissingExtension { .. } => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         }
     }
 }
@@ -93,6 +100,10 @@ impl fmt::Display for Rejection {
                     "State<{type_name}> is not registered: add .state(...) to the App"
                 )
             }
+            Rejection::MissingExtension { type_name } => write!(
+                f,
+                "no middleware left a {type_name} on the request: call request.extensions_mut().insert(...) in one that runs before the handler"
+            ),
         }
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 
+use super::options::{self, RouteOptions};
 use super::pattern;
 use super::reply::IntoResponse;
 use super::state::Needs;
-use crate::message::{Request, Response};
+use crate::message::{Layer, Request, Response};
 use crate::net::home::{Busy, watchdog};
 
 /// Every `#[route]` of the program, gathered by the linker before `main` begins.
@@ -26,6 +27,8 @@ pub struct RouteEntry {
     pub handler: fn(&mut Request<'_>) -> Response,
     /// What its arguments need at start.
     pub needs: fn(&mut Needs),
+    /// What it asks of requests.
+    pub options: RouteOptions,
     /// Module path and name of the function.
     pub name: &'static str,
     /// The source file of the attribute.
@@ -43,6 +46,9 @@ pub(crate) struct Route {
     pub(crate) parameters: Vec<String>,
     pub(crate) handler: Handler,
     pub(crate) needs: fn(&mut Needs),
+    pub(crate) options: RouteOptions,
+    /// The middlewares in front of the handler alone.
+    pub(crate) layers: Vec<Layer>,
     /// Where it was written: `file:line`.
     pub(crate) place: String,
     /// What the log calls it when it holds its worker up.
@@ -79,6 +85,8 @@ impl Route {
             parameters: names(entry.pattern),
             handler: Handler::Function(entry.handler),
             needs: entry.needs,
+            options: entry.options,
+            layers: options::layers(&entry.options),
             label: label(&entry.methods.join(" "), entry.pattern, &place),
             place,
         }
@@ -97,6 +105,8 @@ impl Route {
             parameters: names(pattern),
             handler: Handler::Closure(Arc::new(move |request| endpoint.answer(request))),
             needs: |_| (),
+            options: RouteOptions::NONE,
+            layers: Vec::new(),
             place,
         }
     }

@@ -94,15 +94,15 @@ impl Router {
 
     /// Finds the route for a request and notes the captures of its path.
     pub(super) fn find(&self, request: &mut Request<'_>) -> Found {
-        if let Some(at) = self.literals.get(request.path()) {
+        if let Some(at) = self.literals.get(request.local_path()) {
             return self.patterns[*at].find(request.method());
         }
-        if request.path() == "*" {
+        if request.local_path() == "*" {
             // The server as a whole: it knows the methods that some route or file answers.
             return Found::Answer(options("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
         }
         let mut raw = Vec::new();
-        let path = request.path().strip_prefix('/').unwrap_or_default();
+        let path = request.local_path().strip_prefix('/').unwrap_or_default();
         let Some(at) = self.tree.find(Some(path), &mut raw) else {
             return Found::Nothing;
         };
@@ -205,7 +205,7 @@ fn options(allow: &str) -> Response {
 }
 
 /// A literal as requests spell it: their unreserved characters come decoded.
-fn spell(literal: &str) -> String {
+pub(super) fn spell(literal: &str) -> String {
     let mut spelled = String::new();
     let rooted = if literal.starts_with('/') {
         literal.to_owned()

@@ -59,8 +59,8 @@ impl<T: Send + Sync + 'static> FromRequest for State<T> {
     type Rejection = Rejection;
 
     fn from_request(request: &mut Request<'_>) -> Result<State<T>, Rejection> {
-        Core::of(request)
-            .and_then(|core| core.states.get::<T>())
+        Core::all_of(request)
+            .find_map(|core| core.states.get::<T>())
             .map(State)
             .ok_or(Rejection::MissingState {
                 type_name: type_name::<T>(),
@@ -103,14 +103,15 @@ impl States {
         Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
     }
 
-    /// The name of the first type that `list` asks for and nobody registered.
-    pub(super) fn first_missing(&self, list: fn(&mut Needs)) -> Option<&'static str> {
+    /// The name of the first type that `list` asks for and that is in none of these.
+    pub(super) fn first_missing(all: &[&States], list: fn(&mut Needs)) -> Option<&'static str> {
         let mut needs = Needs::default();
         list(&mut needs);
+        let known = |id: &TypeId| all.iter().any(|states| states.0.contains_key(id));
         needs
             .states
             .iter()
-            .find(|(id, _)| !self.0.contains_key(id))
+            .find(|(id, _)| !known(id))
             .map(|(_, name)| *name)
     }
 }

@@ -180,6 +180,12 @@ impl<'conn> RequestBody<'conn> {
         }
     }
 
+    /// Lets a body that was read be read again.
+    pub(crate) fn put_back(&mut self, bytes: Bytes) {
+        self.source = Source::Bytes(bytes);
+        self.seen = 0;
+    }
+
     /// The largest body in bytes that reading accepts.
     pub fn limit(&self) -> u64 {
         self.limit

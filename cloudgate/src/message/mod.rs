@@ -6,17 +6,21 @@
 pub mod body;
 pub mod deadline;
 pub mod headers;
+pub mod middleware;
 pub mod mime;
 pub mod network;
 pub mod query;
 pub mod request;
 pub mod response;
+pub(crate) mod secret;
 pub mod service;
 pub mod upgrade;
 
 pub use body::{Body, BodyError, BodySink, BodySource, BodyWriter, FileRange, RequestBody};
 pub use deadline::Deadline;
 pub use headers::{HeaderError, Headers};
+pub(crate) use middleware::Layer;
+pub use middleware::{Middleware, Next};
 pub use network::{InvalidNetwork, Network};
 pub use request::{Request, RequestHead, Version};
 pub use response::Response;

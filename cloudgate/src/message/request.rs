@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Method;
+use http::{Extensions, Method};
 
 use super::body::RequestBody;
 use super::headers::Headers;
@@ -92,6 +92,10 @@ pub(crate) struct Scope {
     pub(crate) application: Option<Arc<dyn Any + Send + Sync>>,
     pub(crate) route: usize,
     pub(crate) captures: Vec<String>,
+    /// The applications around this one, the outermost first.
+    pub(crate) outer: Vec<Arc<dyn Any + Send + Sync>>,
+    /// Whether an application is answering the request: 1, else 0.
+    pub(crate) depth: u8,
 }
 
 /// A request, as handlers and services get it.
@@ -108,8 +112,13 @@ pub(crate) struct Scope {
 pub struct Request<'conn> {
     pub(crate) head: Arc<RequestHead>,
     peer: SocketAddr,
+    /// The client, where a trusted proxy said who that is.
+    pub(crate) client: Option<IpAddr>,
     body: RequestBody<'conn>,
     pub(crate) scope: Scope,
+    extensions: Extensions,
+    /// How many bytes of the path belong to where the service is mounted.
+    pub(crate) mounted: usize,
 }
 
 impl<'conn> Request<'conn> {
@@ -191,8 +200,11 @@ impl<'conn> Request<'conn> {
         Request {
             head,
             peer,
+            client: None,
             body,
             scope,
+            extensions: Extensions::new(),
+            mounted: 0,
         }
     }
 
@@ -217,6 +229,15 @@ impl<'conn> Request<'conn> {
         self.head.path()
     }
 
+    /// The path below the place where the service is mounted: `/7` for `/orders/7` in what
+    /// `/orders` was given to. Anywhere else the whole path.
+    pub fn local_path(&self) -> &str {
+        match &self.path()[self.mounted..] {
+            "" => "/",
+            rest => rest,
+        }
+    }
+
     /// The text behind the `?`; empty if there is none.
     pub fn query(&self) -> &str {
         self.head.query()
@@ -225,6 +246,18 @@ impl<'conn> Request<'conn> {
     /// The host and port that the client wants to talk to.
     pub fn host(&self) -> Option<&str> {
         self.head.host()
+    }
+
+    /// The host that the client wants to talk to, without port, in lower case, and without the dot
+    /// that may end a full name.
+    pub fn host_name(&self) -> Option<String> {
+        let host = self.host()?;
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.strip_suffix('.').unwrap_or(name);
+        Some(name.to_ascii_lowercase())
     }
 
     /// The header fields.
@@ -249,6 +282,23 @@ impl<'conn> Request<'conn> {
     /// which may well hold 127.0.0.1, does not let it in by accident.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// The address of the client: [`Request::peer`], unless that is a proxy which the application
+    /// trusts ([`App::trust_proxies`](crate::App::trust_proxies)) and which named another.
+    pub fn client(&self) -> IpAddr {
+        self.client.unwrap_or_else(|| self.peer.ip().to_canonical())
+    }
+
+    /// Values that middlewares leave for handlers, one of each type; see
+    /// [`Extension`](crate::Extension).
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// The values, to add some.
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.extensions
     }
 
     /// The body, to be read.

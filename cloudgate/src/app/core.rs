@@ -1,0 +1,291 @@
+//! Which part of an application answers a request?
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::App;
+use super::client::Proxies;
+use super::host::HostPattern;
+use super::options;
+use super::route::Route;
+use super::router::{Found, Router};
+use super::state::States;
+use crate::error::Error;
+use crate::message::middleware::is_below;
+use crate::message::{Body, Layer, Next, Request, Response, Service, StartError};
+use crate::net::home::watchdog;
+
+/// The application as a request knows it.
+#[derive(Clone, Default)]
+pub(crate) struct Core {
+    pub(super) layers: Vec<Layer>,
+    /// Services for hosts of their own, the most exact host first.
+    sites: Vec<(HostPattern, Mounted)>,
+    /// Routes for hosts of their own, the most exact host first.
+    host_routers: Vec<(HostPattern, Router)>,
+    router: Router,
+    pub(crate) routes: Vec<Route>,
+    /// Services below a prefix, the longest one first.
+    mounts: Vec<(String, Mounted)>,
+    pub(super) fallback: Option<Arc<dyn Service>>,
+    pub(super) fallback_label: watchdog::Label,
+    pub(crate) states: States,
+    pub(super) proxies: Proxies,
+    pub(super) api_keys: Vec<String>,
+    pub(super) mistakes: Vec<Arc<Error>>,
+    /// What the start-up line says is served: the folder, as it was given.
+    pub(crate) folder: Option<String>,
+}
+
+/// A service inside an application.
+#[derive(Clone)]
+pub(super) enum Mounted {
+    /// Another application, which finds the state of this one too.
+    App(Arc<App>),
+    Service(Arc<dyn Service>),
+}
+
+impl Mounted {
+    pub(super) fn new<S: Service>(service: S) -> Mounted {
+        let any: Box<dyn Any> = Box::new(service);
+        match any.downcast::<App>() {
+            Ok(app) => Mounted::App(Arc::from(app)),
+            Err(any) => {
+                let service = any.downcast::<S>().expect("it is what it was made of");
+                Mounted::Service(Arc::new(*service))
+            }
+        }
+    }
+
+    fn call(&self, request: &mut Request<'_>) -> Response {
+        match self {
+            Mounted::App(app) => app.call(request),
+            Mounted::Service(service) => service.call(request),
+        }
+    }
+
+    fn start(&self, outer: &[&States]) -> Result<(), StartError> {
+        match self {
+            Mounted::App(app) => app.core().start(outer),
+            Mounted::Service(service) => service.start(),
+        }
+    }
+}
+
+impl Core {
+    /// The application that answers this request.
+    pub(crate) fn of<'r>(request: &'r Request<'_>) -> Option<&'r Core> {
+        request.scope.application.as_ref()?.downcast_ref()
+    }
+
+    /// The application that answers this request, and those around it, the innermost first.
+    pub(super) fn all_of<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r Core> {
+        let around = request.scope.outer.iter().rev();
+        request
+            .scope
+            .application
+            .iter()
+            .chain(around)
+            .filter_map(|noted| noted.downcast_ref())
+    }
+
+    /// Answers a request that is noted as this application's.
+    pub(super) fn answer(&self, request: &mut Request<'_>) -> Response {
+        if self.layers.is_empty() {
+            return self.dispatch(request);
+        }
+        Next::new(&self.layers, &|request| self.dispatch(request)).run(request)
+    }
+
+    /// Answers a request that has passed the middlewares.
+    fn dispatch(&self, request: &mut Request<'_>) -> Response {
+        let mut refusal = None;
+        if !self.sites.is_empty() || !self.host_routers.is_empty() {
+            let host = request.host_name().unwrap_or_default();
+            if let Some((_, site)) = self.sites.iter().find(|(pattern, _)| pattern.fits(&host)) {
+                return site.call(request);
+            }
+            for (_, router) in self
+                .host_routers
+                .iter()
+                .filter(|(pattern, _)| pattern.fits(&host))
+            {
+                match router.find(request) {
+                    Found::Route(index) => return self.call_route(index, request),
+                    Found::Answer(response) => refusal = refusal.or(Some(response)),
+                    Found::Nothing => {}
+                }
+            }
+        }
+        match self.router.find(request) {
+            Found::Route(index) => return self.call_route(index, request),
+            Found::Answer(response) => return refusal.unwrap_or(response),
+            Found::Nothing => {}
+        }
+        if let Some(refusal) = refusal {
+            return refusal;
+        }
+        let path = request.local_path();
+        if let Some((prefix, mounted)) = self
+            .mounts
+            .iter()
+            .find(|(prefix, _)| is_below(path, prefix))
+        {
+            let before = request.mounted;
+            request.mounted += prefix.len();
+            let response = mounted.call(request);
+            request.mounted = before;
+            return response;
+        }
+        match &self.fallback {
+            Some(fallback) => {
+                let _watched = watchdog::watch(self.fallback_label);
+                fallback.call(request)
+            }
+            None => Response::error(StatusCode::NOT_FOUND),
+        }
+    }
+
+    fn call_route(&self, index: usize, request: &mut Request<'_>) -> Response {
+        request.scope.route = index;
+        let route = &self.routes[index];
+        if let Some(refusal) = options::refuse(&route.options, &self.api_keys, request) {
+            return refusal;
+        }
+        let _watched = watchdog::watch(route.label);
+        let mut response = if route.layers.is_empty() {
+            route.handler.call(request)
+        } else {
+            Next::new(&route.layers, &|request| route.handler.call(request)).run(request)
+        };
+        watch_writer(&mut response, route.label);
+        response
+    }
+
+    /// Adds a route.
+    ///
+    /// # Errors
+    /// When its pattern or host is malformed, or another route answers the same requests.
+    pub(super) fn add(&mut self, route: Route) -> Result<(), Error> {
+        let router = match route.options.host {
+            None => &mut self.router,
+            Some(host) => {
+                let pattern = HostPattern::parse(host).map_err(|error| Error::Host {
+                    host: host.to_owned(),
+                    place: route.place.clone(),
+                    reason: error.to_string(),
+                })?;
+                place(&mut self.host_routers, pattern)
+            }
+        };
+        router.insert(&route, self.routes.len(), &self.routes)?;
+        self.routes.push(route);
+        Ok(())
+    }
+
+    pub(super) fn mount(&mut self, prefix: String, service: Mounted) {
+        let at = self
+            .mounts
+            .partition_point(|(known, _)| known.len() >= prefix.len());
+        self.mounts.insert(at, (prefix, service));
+    }
+
+    pub(super) fn add_site(&mut self, pattern: HostPattern, service: Mounted) {
+        let at = self.sites.partition_point(|(known, _)| *known <= pattern);
+        self.sites.insert(at, (pattern, service));
+    }
+
+    pub(super) fn route_count(&self) -> usize {
+        let own: usize = self.routes.iter().map(|route| route.methods.len()).sum();
+        let inner = self.inner().filter_map(|mounted| match mounted {
+            Mounted::App(app) => Some(app.core().route_count()),
+            Mounted::Service(_) => None,
+        });
+        own + inner.sum::<usize>()
+    }
+
+    fn inner(&self) -> impl Iterator<Item = &Mounted> {
+        let sites = self.sites.iter().map(|(_, mounted)| mounted);
+        sites.chain(self.mounts.iter().map(|(_, mounted)| mounted))
+    }
+
+    /// Checks that all parts can work; `outer` is the state of the applications around this one.
+    pub(super) fn start(&self, outer: &[&States]) -> Result<(), StartError> {
+        if let Some(mistake) = self.mistakes.first() {
+            return Err(Box::new(Mistake(Arc::clone(mistake))));
+        }
+        let states: Vec<&States> = std::iter::once(&self.states)
+            .chain(outer.iter().copied())
+            .collect();
+        for route in &self.routes {
+            if let Some(type_name) = States::first_missing(&states, route.needs) {
+                return Err(Box::new(Error::MissingState {
+                    type_name,
+                    place: route.place.clone(),
+                }));
+            }
+            if route.options.private && self.api_keys.is_empty() {
+                return Err(Box::new(Error::MissingApiKey {
+                    place: route.place.clone(),
+                }));
+            }
+            for layer in &route.layers {
+                layer.middleware.start()?;
+            }
+        }
+        for layer in &self.layers {
+            layer.middleware.start()?;
+        }
+        for mounted in self.inner() {
+            mounted.start(&states)?;
+        }
+        match &self.fallback {
+            Some(fallback) => fallback.start(),
+            None if self.routes.is_empty() && self.inner().next().is_none() => {
+                Err(Box::new(Error::NothingToServe))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The router for this host, made in its place if need be.
+fn place(routers: &mut Vec<(HostPattern, Router)>, pattern: HostPattern) -> &mut Router {
+    let at = match routers.binary_search_by(|(known, _)| known.cmp(&pattern)) {
+        Ok(at) => at,
+        Err(at) => {
+            routers.insert(at, (pattern, Router::default()));
+            at
+        }
+    };
+    &mut routers[at].1
+}
+
+/// Watches the closure that writes the body too: it runs after the handler, on the same worker.
+fn watch_writer(response: &mut Response, label: watchdog::Label) {
+    if !matches!(response.body(), Body::Writer(_)) {
+        return;
+    }
+    if let Body::Writer(write) = response.take_body() {
+        let body = Body::Writer(Box::new(move |out| {
+            let _watched = watchdog::watch(label);
+            write(out)
+        }));
+        *response = std::mem::take(response).with_body(body);
+    }
+}
+
+/// A mistake that the application keeps, lent out as a start error.
+#[derive(Debug)]
+struct Mistake(Arc<Error>);
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Mistake {}
