@@ -57,7 +57,7 @@ pub use config::Config;
 pub use error::{Error, Result};
 pub use message::{
     Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, InvalidNetwork,
-    Network, Request, RequestBody, Response, Service, StartError, Version, mime,
+    Middleware, Network, Next, Request, RequestBody, Response, Service, StartError, Version, mime,
 };
 pub use net::home::{
     Busy, Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel,
