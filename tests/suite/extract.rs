@@ -156,7 +156,8 @@ fn arguments_are_taken_out_of_the_request_or_the_client_hears_why_not() {
             JSON,
             &long,
             413,
-            "413 Payload Too Large: the request body has 101 bytes, more than the 100 bytes allowed here\n",
+            "413 Payload Too Large: the request body has 101 bytes, more than the 100 bytes allowed here; \
+             #[route(POST, \"/path\", body_limit = \"10 MiB\")] allows more on a route, Settings::body_limit on all\n",
         ),
         ("POST /extract/text", "", "caf\u{e9}", 200, "caf\u{e9}"),
         ("POST /extract/text", "", &long[..100], 200, &long[..100]),

@@ -78,6 +78,9 @@ impl BodyError {
     }
 }
 
+/// How to allow larger bodies.
+const RAISE: &str = "; #[route(POST, \"/path\", body_limit = \"10 MiB\")] allows more on a route, Settings::body_limit on all";
+
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,7 +90,7 @@ impl fmt::Display for BodyError {
             } => {
                 write!(
                     f,
-                    "the request body has {length} bytes, more than the {limit} bytes allowed here"
+                    "the request body has {length} bytes, more than the {limit} bytes allowed here{RAISE}"
                 )
             }
             BodyError::TooLarge {
@@ -96,7 +99,7 @@ impl fmt::Display for BodyError {
             } => {
                 write!(
                     f,
-                    "the request body is larger than the {limit} bytes allowed here"
+                    "the request body is larger than the {limit} bytes allowed here{RAISE}"
                 )
             }
             BodyError::Malformed => f.write_str("the chunked request body is malformed"),
