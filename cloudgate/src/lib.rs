@@ -46,6 +46,7 @@ pub use app::cache::read_cached;
 pub use app::client::{ClientAddr, ForwardedBy};
 pub use app::event::{Event, UploadedFile};
 pub use app::extract::{Extension, FromRequest, Query};
+pub use app::form::Form;
 pub use app::html::escape_html;
 pub use app::params::Params;
 pub use app::path::Path;

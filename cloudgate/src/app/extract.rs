@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::Core;
+use super::form;
 use super::rejection::Rejection;
 use super::reply::{IntoResponse, Json};
 use super::state::Needs;
@@ -30,7 +31,7 @@ use crate::message::Request;
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take an argument of type `{Self}`",
     label = "this type does not come out of a request",
-    note = "a handler takes Event, Path<T>, Query<T>, Json<T>, State<T>, String, Bytes, Option<T> or Result<T, Rejection> of these, \
+    note = "a handler takes Event, Path<T>, Query<T>, Form<T>, Json<T>, State<T>, String, Bytes, Option<T> or Result<T, Rejection> of these, \
             `&mut Request<'_>`, or a type of yours that implements cloudgate::FromRequest",
     note = "a value shared by all requests is taken as State<{Self}>, a part of the path as Path<{Self}>"
 )]
@@ -68,12 +69,9 @@ impl<T: DeserializeOwned> FromRequest for Query<T> {
     type Rejection = Rejection;
 
     fn from_request(request: &mut Request<'_>) -> Result<Query<T>, Rejection> {
-        let pairs = form_urlencoded::parse(request.query().as_bytes());
-        serde_path_to_error::deserialize(serde_html_form::Deserializer::new(pairs))
+        form::deserialize(request.query().as_bytes())
             .map(Query)
-            .map_err(|error| Rejection::Query {
-                reason: error.to_string(),
-            })
+            .map_err(|reason| Rejection::Query { reason })
     }
 }
 

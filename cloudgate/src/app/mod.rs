@@ -12,6 +12,7 @@ pub mod client;
 mod core;
 pub mod event;
 pub mod extract;
+pub mod form;
 mod host;
 pub mod html;
 pub(crate) mod multipart;

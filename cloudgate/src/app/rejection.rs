@@ -20,6 +20,8 @@ use crate::net::home::Busy;
 /// | `NotJson` | 415 |
 /// | `JsonSyntax` | 400 |
 /// | `JsonData` | 422 |
+/// | `NotForm` | 415 |
+/// | `FormData` | 422 |
 /// | `NotText` | 400 |
 /// | `Body` | 413, 400 or 408 as [`BodyError::status`] says |
 /// | `MissingState`, `MissingExtension` | 500 |
@@ -48,6 +50,13 @@ pub enum Rejection {
         /// The path of the field, and what is wrong with it.
         reason: String,
     },
+    /// The body is said to be something other than a form, `application/x-www-form-urlencoded`.
+    NotForm,
+    /// The body is a form with other fields or values than the handler wants.
+    FormData {
+        /// Which field is wrong, and how.
+        reason: String,
+    },
     /// The body is not UTF-8 text.
     NotText,
     /// The body could not be read.
@@ -72,8 +81,10 @@ impl Rejection {
             | Rejection::Query { .. }
             | Rejection::JsonSyntax { .. }
             | Rejection::NotText => StatusCode::BAD_REQUEST,
-            Rejection::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Rejection::JsonData { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Rejection::NotJson | Rejection::NotForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Rejection::JsonData { .. } | Rejection::FormData { .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Rejection::Body(error) => error.status(),
             Rejection::MissingState { .. } | Rejection::MissingExtension { .. } => {
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -92,6 +103,10 @@ impl fmt::Display for Rejection {
             }
             Rejection::JsonSyntax { reason } => write!(f, "the body is no JSON: {reason}"),
             Rejection::JsonData { reason } => write!(f, "the JSON does not fit: {reason}"),
+            Rejection::NotForm => f.write_str(
+                "the body must be a form, with Content-Type: application/x-www-form-urlencoded",
+            ),
+            Rejection::FormData { reason } => write!(f, "the form does not fit: {reason}"),
             Rejection::NotText => f.write_str("the body must be UTF-8 text"),
             Rejection::Body(error) => error.fmt(f),
             Rejection::MissingState { type_name } => {
