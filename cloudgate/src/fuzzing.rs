@@ -5,8 +5,6 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-
 use crate::app::multipart;
 use crate::message::{RequestHead, Response, Version, query};
 use crate::proto::error::ParseError;
@@ -231,20 +229,46 @@ pub fn boundary(content_type: &str) -> Option<String> {
     multipart::boundary_of(content_type)
 }
 
-/// The parts of a `multipart/form-data` body; `None` where it is refused.
-pub fn multipart(body: &[u8], boundary: &str) -> Option<Vec<Part>> {
-    let parts = multipart::parse(&Bytes::copy_from_slice(body), boundary)?;
-    Some(parts.into_iter().map(Part::from).collect())
-}
-
-impl From<multipart::Part> for Part {
-    fn from(part: multipart::Part) -> Part {
-        Part {
-            name: part.name,
-            filename: part.filename,
-            content_type: part.content_type,
-            data: part.data.to_vec(),
+/// The parts of a `multipart/form-data` body that arrives in pieces of these sizes, over and over; in
+/// one piece if there are none.
+///
+/// # Errors
+/// The rule that it breaks, and where.
+pub fn multipart(body: &[u8], boundary: &str, pieces: &[usize]) -> Result<Vec<Part>, String> {
+    let mut parser = multipart::parser(boundary);
+    let mut pieces = pieces.iter().cycle();
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    loop {
+        let step = parser
+            .step(&body[start..end])
+            .map_err(|error| format!("{error:?}"))?;
+        match step.event {
+            Some(multipart::Event::Head(head)) => parts.push(Part {
+                name: head.name,
+                filename: head.filename,
+                content_type: head.content_type,
+                data: Vec::new(),
+            }),
+            Some(multipart::Event::Data(range)) => {
+                let part = parts.last_mut().ok_or("content before a head")?;
+                part.data
+                    .extend_from_slice(&body[start + range.start..start + range.end]);
+            }
+            Some(multipart::Event::PartEnd | multipart::Event::End) => {}
+            None if end == body.len() => {
+                let left = &body[start + step.consumed..];
+                let end = parser.finish(left);
+                return end.map(|()| parts).map_err(|error| format!("{error:?}"));
+            }
+            None => {
+                end += pieces
+                    .next()
+                    .map_or(body.len(), |&size| size)
+                    .min(body.len() - end);
+            }
         }
+        start += step.consumed;
     }
 }
 

@@ -44,10 +44,14 @@ pub use http::{Method, StatusCode as Status};
 pub use app::App;
 pub use app::cache::read_cached;
 pub use app::client::{ClientAddr, ForwardedBy};
+pub use app::event::Event;
 pub use app::event::{Event, UploadedFile};
 pub use app::extract::{Extension, FromRequest, Query};
 pub use app::form::Form;
 pub use app::html::escape_html;
+pub use app::multipart::{
+    FileReader, FormPart, Multipart, MultipartError, MultipartLimits, MultipartReader, UploadedFile,
+};
 pub use app::params::Params;
 pub use app::path::Path;
 pub use app::rejection::{HttpError, Rejection};

@@ -9,6 +9,7 @@ mod multipart;
 pub mod mutate;
 mod proxy;
 mod query;
+mod whole_form;
 
 pub use body::framing_decode;
 pub use head::head;

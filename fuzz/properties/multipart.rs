@@ -1,8 +1,10 @@
-//! Does every form that is accepted keep its meaning when it is written again?
+//! Does every form have one meaning, however it arrives, and keep it when it is written again?
 //!
 //! An input is a Content-Type on the first line, and the body behind it.
 
 use cloudgate::__fuzz::{self, Part};
+
+use super::{cuts, whole_form};
 
 /// The most parts that a form may have.
 const MOST_PARTS: usize = 1000;
@@ -10,7 +12,8 @@ const MOST_PARTS: usize = 1000;
 /// Heads of parts longer than this may be over the limit once they are written again.
 const LONG_HEAD: usize = 8000;
 
-/// A boundary and parts keep to their limits; parts, written again, are the same parts.
+/// A boundary and parts keep to their limits; how a body is cut into pieces changes neither its parts nor
+/// what is wrong with it; a plain reading finds the same parts; written again, they are the same.
 pub fn multipart(input: &[u8]) {
     let end = input
         .iter()
@@ -25,9 +28,19 @@ pub fn multipart(input: &[u8]) {
     };
     assert!((1..=70).contains(&boundary.len()));
     assert!(boundary.bytes().all(|byte| (0x20..0x7f).contains(&byte)));
-    let Some(parts) = __fuzz::multipart(body, &boundary) else {
+    let whole = __fuzz::multipart(body, &boundary, &[]);
+    for pieces in cuts(body) {
+        let cut = __fuzz::multipart(body, &boundary, &pieces);
+        assert_eq!(cut, whole, "in pieces of {pieces:?}");
+    }
+    let Ok(parts) = whole else {
         return;
     };
+    assert_eq!(
+        whole_form::parse(body, &boundary, MOST_PARTS).as_deref(),
+        Some(parts.as_slice()),
+        "a plain reading finds something else"
+    );
     assert!(parts.len() <= MOST_PARTS);
     let held: usize = parts.iter().map(|part| part.data.len()).sum();
     assert!(held <= body.len());
@@ -64,10 +77,10 @@ fn written_again(parts: &[Part]) {
         text.extend_from_slice(b"\r\n");
     }
     text.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    let again = __fuzz::multipart(&text, &boundary);
+    let again = __fuzz::multipart(&text, &boundary, &[]);
     assert_eq!(
         again.as_deref(),
-        Some(parts),
+        Ok(parts),
         "written as {}",
         text.escape_ascii()
     );

@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::extract::{FromRequest, essence, is_json};
-use super::multipart::{self, boundary_of};
+use super::multipart::{self, PartHead, UploadedFile, boundary_of};
 use super::params::Params;
 use super::rejection::Rejection;
 use crate::message::{Headers, Request, RequestHead};
@@ -48,31 +48,6 @@ pub struct Event {
 struct Posted {
     params: Params,
     files: Vec<UploadedFile>,
-}
-
-/// A file of a `multipart/form-data` body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UploadedFile {
-    /// The name of the form's field.
-    pub name: String,
-    /// The name that the client's file had. It is the client's word: never use it as a path.
-    pub filename: String,
-    /// The media type that the client gave.
-    pub content_type: String,
-    /// What the file holds.
-    pub data: Bytes,
-}
-
-impl Serialize for UploadedFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("name", &self.name)?;
-        map.serialize_entry("filename", &self.filename)?;
-        map.serialize_entry("type", &self.content_type)?;
-        // JSON has no bytes; the original's array buffer came out as {} here.
-        map.serialize_entry("size", &self.data.len())?;
-        map.end()
-    }
 }
 
 impl Event {
@@ -124,7 +99,8 @@ impl Event {
         self.body.as_ref()
     }
 
-    /// The files of a `multipart/form-data` body.
+    /// The files of a `multipart/form-data` body, which share the memory of [`Event::body`]. A form with
+    /// large ones is better taken as [`Multipart`](crate::Multipart), which keeps them on disk.
     pub fn files(&self) -> &[UploadedFile] {
         &self.posted().files
     }
@@ -152,7 +128,7 @@ impl Event {
         let essence = essence(content_type);
         if essence.eq_ignore_ascii_case("multipart/form-data") {
             return boundary_of(content_type)
-                .and_then(|boundary| multipart::parse(body, &boundary))
+                .and_then(|boundary| multipart::parse(body, &boundary).ok())
                 .map(Posted::from)
                 .unwrap_or_default();
         }
@@ -171,22 +147,16 @@ impl Event {
     }
 }
 
-impl From<Vec<multipart::Part>> for Posted {
-    fn from(parts: Vec<multipart::Part>) -> Posted {
+impl From<Vec<(PartHead, Bytes)>> for Posted {
+    fn from(parts: Vec<(PartHead, Bytes)>) -> Posted {
         let mut posted = Posted::default();
         let mut fields = Vec::new();
-        for part in parts {
-            match part.filename {
-                Some(filename) => posted.files.push(UploadedFile {
-                    name: part.name,
-                    filename,
-                    content_type: part.content_type,
-                    data: part.data,
-                }),
-                None => {
-                    let text = String::from_utf8_lossy(&part.data).into_owned();
-                    fields.push((part.name, Value::String(text)));
-                }
+        for (head, data) in parts {
+            if head.filename.is_some() {
+                posted.files.push(UploadedFile::in_memory(head, data));
+            } else {
+                let text = String::from_utf8_lossy(&data).into_owned();
+                fields.push((head.name, Value::String(text)));
             }
         }
         posted.params = fields.into_iter().collect();
@@ -316,7 +286,7 @@ mod tests {
         let event = event(request);
         assert_eq!(json!(event.params()), json!({"a": "1"}));
         assert_eq!(event.files().len(), 1);
-        assert_eq!(event.files()[0].data, "data");
+        assert_eq!(event.files()[0].bytes().unwrap(), "data");
         assert_eq!(
             json!(event)["FILES"],
             json!([{"name": "f", "filename": "n.txt", "type": "text/plain", "size": 4}])

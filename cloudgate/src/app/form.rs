@@ -12,7 +12,8 @@ use crate::message::Request;
 ///
 /// For GET and HEAD it is the query, as a `<form method="get">` sends it, with [`Query`]'s rejections.
 /// A body of another media type is refused with 415, one that does not fit the type with 422 and the
-/// name of the field, one that is too large with 413.
+/// name of the field, one that is too large with 413. Forms with files are
+/// [`Multipart`](crate::Multipart).
 ///
 /// ```
 /// # use cloudgate::{App, Form, Request, route};

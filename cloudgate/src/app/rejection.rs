@@ -7,6 +7,7 @@ use std::io;
 
 use http::StatusCode;
 
+use super::multipart::MultipartError;
 use super::reply::IntoResponse;
 use crate::message::{BodyError, Response};
 use crate::net::home::Busy;
@@ -22,6 +23,7 @@ use crate::net::home::Busy;
 /// | `JsonData` | 422 |
 /// | `NotForm` | 415 |
 /// | `FormData` | 422 |
+/// | `Multipart` | 415, 400, 413, 408, 507 or 500 as [`MultipartError::status`] says |
 /// | `NotText` | 400 |
 /// | `Body` | 413, 400 or 408 as [`BodyError::status`] says |
 /// | `MissingState`, `MissingExtension` | 500 |
@@ -57,6 +59,8 @@ pub enum Rejection {
         /// Which field is wrong, and how.
         reason: String,
     },
+    /// The body is no form with files, or one that cannot be taken.
+    Multipart(MultipartError),
     /// The body is not UTF-8 text.
     NotText,
     /// The body could not be read.
@@ -85,6 +89,7 @@ impl Rejection {
             Rejection::JsonData { .. } | Rejection::FormData { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
+            Rejection::Multipart(error) => error.status(),
             Rejection::Body(error) => error.status(),
             Rejection::MissingState { .. } | Rejection::MissingExtension { .. } => {
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -107,6 +112,7 @@ impl fmt::Display for Rejection {
                 "the body must be a form, with Content-Type: application/x-www-form-urlencoded",
             ),
             Rejection::FormData { reason } => write!(f, "the form does not fit: {reason}"),
+            Rejection::Multipart(error) => error.fmt(f),
             Rejection::NotText => f.write_str("the body must be UTF-8 text"),
             Rejection::Body(error) => error.fmt(f),
             Rejection::MissingState { type_name } => {
@@ -127,6 +133,7 @@ impl std::error::Error for Rejection {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Rejection::Body(error) => Some(error),
+            Rejection::Multipart(error) => Some(error),
             _ => None,
         }
     }
@@ -135,6 +142,12 @@ impl std::error::Error for Rejection {
 impl From<BodyError> for Rejection {
     fn from(error: BodyError) -> Rejection {
         Rejection::Body(error)
+    }
+}
+
+impl From<MultipartError> for Rejection {
+    fn from(error: MultipartError) -> Rejection {
+        Rejection::Multipart(error)
     }
 }
 
@@ -190,11 +203,16 @@ impl fmt::Debug for HttpError {
 impl<E: std::error::Error + 'static> From<E> for HttpError {
     fn from(error: E) -> HttpError {
         let any: &dyn Any = &error;
-        let status = any
-            .downcast_ref::<io::Error>()
+        let carried = any.downcast_ref::<io::Error>();
+        let status = carried
             .and_then(BodyError::within)
             .or_else(|| any.downcast_ref())
             .map(BodyError::status)
+            .or_else(|| {
+                let form = carried.and_then(MultipartError::within);
+                form.or_else(|| any.downcast_ref())
+                    .map(MultipartError::status)
+            })
             .or_else(|| any.downcast_ref().map(Rejection::status))
             .or_else(|| any.is::<Busy>().then_some(StatusCode::SERVICE_UNAVAILABLE));
         let mut message = error.to_string();

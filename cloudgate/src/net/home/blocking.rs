@@ -103,6 +103,15 @@ pub fn try_blocking<T: Send + 'static>(
     POOL.run(work, WhenFull::Refuse)
 }
 
+/// Drops `value` on a thread that may block, and does not wait for it: for use in a destructor, where a
+/// coroutine must not wait. On a thread that is no worker it is simply dropped.
+pub(crate) fn drop_elsewhere<T: Send + 'static>(value: T) {
+    if current().is_some() {
+        POOL.submit(Box::new(move || drop(value)), WhenFull::Wait)
+            .expect("work is refused only where that was asked for");
+    }
+}
+
 impl Pool {
     const fn new() -> Pool {
         Pool {
@@ -290,6 +299,31 @@ mod tests {
         job(WhenFull::Refuse);
         let result = results.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(result, Ok(true));
+    }
+
+    #[test]
+    fn a_value_is_dropped_elsewhere_and_not_waited_for() {
+        struct Slow(mpsc::Receiver<()>, mpsc::Sender<Option<usize>>);
+        impl Drop for Slow {
+            fn drop(&mut self) {
+                let _ = self.0.recv();
+                let _ = self.1.send(home::current());
+            }
+        }
+        home::start(home::Settings {
+            workers: 2,
+            ..home::Settings::default()
+        })
+        .unwrap();
+        let (release, gate) = mpsc::channel();
+        let (done, results) = mpsc::channel();
+        home::spawn(0, "test", move || {
+            drop_elsewhere(Slow(gate, done));
+            // Only now can the drop end.
+            release.send(()).unwrap();
+        })
+        .unwrap();
+        assert_eq!(results.recv_timeout(Duration::from_secs(30)).unwrap(), None);
     }
 
     #[test]

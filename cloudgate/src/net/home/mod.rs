@@ -28,6 +28,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use agent::{Parker, Waker};
+pub(crate) use blocking::drop_elsewhere;
 pub use blocking::{Busy, blocking, try_blocking};
 pub use channel::{Receiver, SendError, Sender, channel};
 pub use notify::Notify;
