@@ -45,7 +45,6 @@ pub use app::App;
 pub use app::cache::read_cached;
 pub use app::client::{ClientAddr, ForwardedBy};
 pub use app::event::Event;
-pub use app::event::{Event, UploadedFile};
 pub use app::extract::{Extension, FromRequest, Query};
 pub use app::form::Form;
 pub use app::html::escape_html;
