@@ -145,7 +145,8 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
         let end = memchr::memchr(b':', value).unwrap_or(value.len());
         value.split_at(end)
     };
-    let host_fits = !host.is_empty() && host.iter().all(|&byte| is_host_byte(byte));
+    let host_fits =
+        !host.is_empty() && (host.iter().all(|&byte| is_host_byte(byte)) || is_encoded_host(host));
     let port_fits = match port {
         [] => true,
         [b':', digits @ ..] => {
@@ -161,7 +162,18 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
     host_fits && port_fits
 }
 
-/// The bytes of RFC 3986's reg-name, but for the comma.
+/// Whether these are bytes of a host and percent signs with two hex digits behind each.
+#[cold]
+fn is_encoded_host(host: &[u8]) -> bool {
+    let mut parts = host.split(|&byte| byte == b'%');
+    let plain = |part: &[u8]| part.iter().all(|&byte| is_host_byte(byte));
+    parts.next().is_some_and(plain)
+        && parts.all(|part| {
+            part.len() >= 2 && part[..2].iter().all(u8::is_ascii_hexdigit) && plain(part)
+        })
+}
+
+/// The bytes of RFC 3986's reg-name, but for the comma and what is percent-encoded.
 fn is_host_byte(byte: u8) -> bool {
     HOST_BYTES[byte as usize]
 }
@@ -169,7 +181,7 @@ fn is_host_byte(byte: u8) -> bool {
 /// Every request's Host is looked at byte by byte, so each costs one load.
 static HOST_BYTES: [bool; 256] = {
     let mut table = [false; 256];
-    let allowed = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+;=";
+    let allowed = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+;=";
     let mut at = 0;
     while at < allowed.len() {
         table[allowed[at] as usize] = true;
@@ -284,6 +296,7 @@ mod tests {
             "a-b_c.d~e",
             "0.0.0.0=5000",
             "%41",
+            "a%C3%a9b:80",
         ] {
             assert!(
                 framing("HTTP/1.1", &format!("Host: {good}\r\n")).is_ok(),
@@ -292,7 +305,7 @@ mod tests {
         }
         for bad in [
             "a b", "a/b", "u@h", "h:x", "h:99999", "h:123456", "[::1", "[x]", "[::1]x", "a<b>",
-            "a,b", ":80",
+            "a,b", ":80", "%", "a%4", "%zz", "a%4:80", "%%41", "%41%", "%41/",
         ] {
             assert_eq!(
                 framing("HTTP/1.1", &format!("Host: {bad}\r\n")),
