@@ -88,10 +88,15 @@ fn check_first_line(input: &[u8], limits: &Limits) -> Result<(), ParseError> {
     }
     let target = line.get(method + 1..).unwrap_or_default();
     let length = memchr::memchr(b' ', target).unwrap_or(target.len());
-    if length > limits.target {
-        Err(ParseError::TargetTooLong)
-    } else {
-        Ok(())
+    if length <= limits.target {
+        return Ok(());
+    }
+    // A byte that no target holds is refused as such if it came before the limit: what the peer is
+    // told must not depend on how much has arrived at once.
+    let fits = &input[..method + 1 + limits.target];
+    match httparse::Request::new(&mut []).parse(fits) {
+        Err(error) => Err(rule_of(error)),
+        Ok(_) => Err(ParseError::TargetTooLong),
     }
 }
 
@@ -369,6 +374,15 @@ mod tests {
         );
         let unfinished = format!("GET /{}", "a".repeat(8 << 10));
         assert_eq!(parse(unfinished.as_bytes()).unwrap_err(), TargetTooLong);
+        // The first rule that is broken counts, in one piece and in many.
+        for (start, want) in [
+            ("G@T /", InvalidRequestLine),
+            ("GET /\x01", InvalidRequestLine),
+            ("GET /#", TargetTooLong),
+        ] {
+            let line = format!("{start}{} HTTP/1.1\r\n\r\n", "a".repeat(8 << 10));
+            assert_eq!(parse(line.as_bytes()).unwrap_err(), want, "{start}");
+        }
 
         let with_method = |length: usize| format!("{} / HTTP/1.1\r\n\r\n", "A".repeat(length));
         assert!(parse(with_method(8 << 10).as_bytes()).unwrap().is_some());
