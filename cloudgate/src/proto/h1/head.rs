@@ -165,7 +165,9 @@ fn parse_later_minor_version(
     let line = input[..end]
         .strip_suffix(b"\r")
         .ok_or(ParseError::InvalidLineEnd)?;
-    let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    // The third part and not the last: `GET /a b HTTP/1.1` has a version, in the wrong place.
+    let version = line.splitn(3, |&byte| byte == b' ').nth(2);
+    let version = version.unwrap_or_default();
     match version {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => {
             let mut patched = input.to_vec();
@@ -300,6 +302,9 @@ mod tests {
             (b"GET / HTTP/1.1x", Err(InvalidLineEnd)),
             (b"GET /", Err(InvalidRequestLine)),
             (b"GET  / HTTP/1.1", Err(InvalidRequestLine)),
+            (b"GET /  HTTP/1.1", Err(InvalidRequestLine)),
+            (b"GET /a b HTTP/1.1", Err(InvalidRequestLine)),
+            (b"GET / HTTP/1.2 HTTP/1.1", Err(InvalidRequestLine)),
             (b" GET / HTTP/1.1", Err(InvalidRequestLine)),
             (b"G@T / HTTP/1.1", Err(InvalidRequestLine)),
             (b"\x16\x03\x01", Err(InvalidRequestLine)),
