@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  script    a client on a pipe whose next step comes when the server waits
-//!  requests  heads: kept alive, pipelined, malformed, at their limits
-//!  bodies    what comes in: framings, limits, Expect, left unread
+//!  corpus    tables of what clients and attackers send, each row in every cut
+//!  requests  many at once, and heads at their limits
+//!  bodies    what comes in: limits, Expect, cut off, left unread
 //!  answers   what goes out: every kind of body, HEAD, failures
 //!  turns     very fast peers
 //!  time      deadlines, slow peers, half-closed and stopping connections
@@ -11,6 +12,7 @@
 
 mod answers;
 mod bodies;
+mod corpus;
 mod requests;
 mod script;
 mod time;
