@@ -48,10 +48,8 @@ enum State {
         value: u64,
         digits: u8,
     },
-    /// Behind the first semicolon: an extension has a name.
-    ExtensionName(u64),
     /// In the extensions behind the size.
-    Extension(u64),
+    Extension(u64, Extension),
     /// Behind the CR of the size line.
     SizeEnd(u64),
     Data(u64),
@@ -60,6 +58,56 @@ enum State {
     /// In the trailer section; the lines gather in `trailer_text`.
     Trailers,
     Done,
+}
+
+/// Where in a chunk extension (RFC 9112 section 7.1.1). None means anything to us; but where a line
+/// is malformed, two implementations may see its end in two places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    /// Behind a semicolon, in front of a name.
+    NameStart,
+    Name,
+    /// In the white space behind a name.
+    NameEnd,
+    /// Behind an equals sign.
+    ValueStart,
+    Value,
+    Quoted,
+    /// Behind a backslash in a quoted value.
+    Escaped,
+    /// Behind the closing quote.
+    QuotedEnd,
+    /// In the white space behind a value.
+    ValueEnd,
+}
+
+impl Extension {
+    /// Where `byte` leads; `None` where it may not stand here.
+    fn step(self, byte: u8) -> Option<Extension> {
+        use Extension::*;
+        Some(match (self, byte) {
+            (Quoted, b'"') => QuotedEnd,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, b'\t' | 0x20..=0x7e | 0x80..) => Quoted,
+            (Name | NameEnd | Value | QuotedEnd | ValueEnd, b';') => NameStart,
+            (Name | NameEnd, b'=') => ValueStart,
+            (NameStart | ValueStart | NameEnd | ValueEnd, b' ' | b'\t') => self,
+            (Name, b' ' | b'\t') => NameEnd,
+            (Value | QuotedEnd, b' ' | b'\t') => ValueEnd,
+            (ValueStart, b'"') => Quoted,
+            (NameStart | Name, _) if is_tchar(byte) => Name,
+            (ValueStart | Value, _) if is_tchar(byte) => Value,
+            _ => return None,
+        })
+    }
+
+    /// Whether a line may end here.
+    fn may_end(self) -> bool {
+        matches!(
+            self,
+            Extension::Name | Extension::Value | Extension::QuotedEnd
+        )
+    }
 }
 
 /// What one call of [`Decoder::decode`] did.
@@ -104,7 +152,7 @@ impl Decoder {
     pub fn at_least(&self) -> u64 {
         match self.state {
             State::Sized(left) | State::Data(left) => left,
-            State::ExtensionName(value) | State::Extension(value) | State::SizeEnd(value) => value,
+            State::Extension(value, _) | State::SizeEnd(value) => value,
             _ => 0,
         }
     }
@@ -182,22 +230,21 @@ impl Decoder {
                         })
                     }
                 }
-                (b';', _) if digits > 0 => Ok(State::ExtensionName(value)),
+                (b';', _) if digits > 0 => Ok(State::Extension(value, Extension::NameStart)),
                 (b'\r', _) if digits > 0 => Ok(State::SizeEnd(value)),
                 _ => Err(ParseError::InvalidChunk),
             },
-            State::ExtensionName(value) => match byte {
-                b' ' | b'\t' => self.count_extension_byte(State::ExtensionName(value), limits),
-                _ if is_tchar(byte) => self.count_extension_byte(State::Extension(value), limits),
-                _ => Err(ParseError::InvalidChunk),
-            },
-            State::Extension(value) => match byte {
-                b'\r' => Ok(State::SizeEnd(value)),
-                b'\t' | 0x20..=0x7e | 0x80.. => {
-                    self.count_extension_byte(State::Extension(value), limits)
+            State::Extension(value, place) if byte == b'\r' && place.may_end() => {
+                Ok(State::SizeEnd(value))
+            }
+            State::Extension(value, place) => {
+                self.extension_bytes += 1;
+                if self.extension_bytes > limits.chunk_extensions {
+                    return Err(ParseError::ChunkExtensionsTooLarge);
                 }
-                _ => Err(ParseError::InvalidChunk),
-            },
+                let next = place.step(byte).ok_or(ParseError::InvalidChunk)?;
+                Ok(State::Extension(value, next))
+            }
             State::SizeEnd(value) => match (byte, value) {
                 (b'\n', 0) => Ok(State::Trailers),
                 (b'\n', _) => Ok(State::Data(value)),
@@ -211,14 +258,6 @@ impl Decoder {
             State::Trailers => self.trailer_byte(byte, limits),
             _ => Err(ParseError::InvalidChunk),
         }
-    }
-
-    fn count_extension_byte(&mut self, next: State, limits: &Limits) -> Result<State, ParseError> {
-        self.extension_bytes += 1;
-        if self.extension_bytes > limits.chunk_extensions {
-            return Err(ParseError::ChunkExtensionsTooLarge);
-        }
-        Ok(next)
     }
 
     fn trailer_byte(&mut self, byte: u8, limits: &Limits) -> Result<State, ParseError> {
@@ -317,6 +356,10 @@ mod tests {
         );
         check(b"5;a=b;c\r\nhello\r\n0;x\r\n\r\n", Ok(b"hello"));
         check(b"5;a=\"x y;z\"\r\nhello\r\n0\r\n\r\n", Ok(b"hello"));
+        check(
+            b"5; a = b ;\tc;d=\"e \\\" ; \\\\\" ; f\r\nhello\r\n0\r\n\r\n",
+            Ok(b"hello"),
+        );
         check(b"5\r\nhello\r\n0\r\nX-T: 1\r\nX-U: 2\r\n\r\n", Ok(b"hello"));
         check(
             b"5\r\nhello\r\n0\r\nContent-Length: 50\r\nHost: evil\r\n\r\n",
@@ -348,6 +391,33 @@ mod tests {
         ] {
             check(
                 format!("{size}\r\nhello\r\n0\r\n\r\n").as_bytes(),
+                Err(InvalidChunk),
+            );
+        }
+        for extension in [
+            "",
+            " ",
+            "=b",
+            "a=",
+            "a= ",
+            "a[",
+            "a=b,c",
+            "a b",
+            "a=b c",
+            "a;",
+            "a;;b",
+            "a ",
+            "a=b ",
+            "a=\"b",
+            "a=\"b\\\"",
+            "a=\"b\"c",
+            "a=b\"c\"",
+            "\"a\"",
+            "a==b",
+            "a=\"\u{1}\"",
+        ] {
+            check(
+                format!("5;{extension}\r\nhello\r\n0\r\n\r\n").as_bytes(),
                 Err(InvalidChunk),
             );
         }
