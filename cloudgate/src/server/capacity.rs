@@ -2,8 +2,12 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Descriptors that are kept for files, pipes and the program itself.
+/// Descriptors that are kept for files, pipes and the program itself, at the least.
 const SPARE_DESCRIPTORS: u64 = 64;
+
+/// Which part of all descriptors is kept for what connections open besides themselves: files that are
+/// sent, uploads that are spooled, connections to databases.
+const SPARE_PART: u64 = 32;
 
 /// Memory mappings that are kept for the program itself.
 const SPARE_MAPPINGS: u64 = 2000;
@@ -34,8 +38,9 @@ pub(crate) fn of_this_process() -> Capacity {
 }
 
 fn reckon(descriptors: u64, mappings: u64) -> Capacity {
+    let spare = (descriptors / SPARE_PART).max(SPARE_DESCRIPTORS);
     Capacity {
-        connections: descriptors.saturating_sub(SPARE_DESCRIPTORS).max(16) as usize,
+        connections: descriptors.saturating_sub(spare).max(16) as usize,
         active: (mappings.saturating_sub(SPARE_MAPPINGS) / 2).max(16) as usize,
     }
 }
@@ -49,17 +54,18 @@ mod tests {
         assert_eq!(
             reckon(20_000, 65_530),
             Capacity {
-                connections: 19_936,
+                connections: 19_375,
                 active: 31_765
             }
         );
         assert_eq!(
             reckon(1 << 20, 262_144),
             Capacity {
-                connections: 1_048_512,
+                connections: 1_015_808,
                 active: 130_072
             }
         );
+        assert_eq!(reckon(1024, 65_530).connections, 960);
         assert_eq!(
             reckon(40, 100),
             Capacity {
