@@ -56,6 +56,7 @@ pub use app::path::Path;
 pub use app::rejection::{HttpError, Rejection};
 pub use app::reply::{Html, IntoResponse, Json};
 pub use app::route::Endpoint;
+pub use app::shared::{Integers, SharedError, SharedLimits, SharedMemory, Strings, WhenFull};
 pub use app::state::{Needs, State};
 pub use config::Config;
 pub use error::{Error, Result};

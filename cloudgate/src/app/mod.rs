@@ -24,6 +24,7 @@ pub mod rejection;
 pub mod reply;
 pub mod route;
 mod router;
+pub mod shared;
 pub mod state;
 
 use std::any::Any;

@@ -4,6 +4,7 @@
 //! knows sockets, coroutines or a parser, so an application is testable as a plain function.
 
 pub mod body;
+pub(crate) mod clock;
 pub mod deadline;
 pub mod headers;
 pub mod middleware;
