@@ -73,6 +73,7 @@ pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
 pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::files::Files;
+pub use services::limits::{RateLimit, Verdict};
 
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]

@@ -1,3 +1,4 @@
 //! Which ready-made services are there?
 
 pub mod files;
+pub mod limits;
