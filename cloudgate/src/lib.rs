@@ -74,6 +74,7 @@ pub use proto::limits::Limits;
 pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::files::Files;
 pub use services::limits::{RateLimit, Verdict};
+pub use services::response_cache::ResponseCache;
 
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]

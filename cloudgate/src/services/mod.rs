@@ -2,3 +2,4 @@
 
 pub mod files;
 pub mod limits;
+pub mod response_cache;

@@ -8,7 +8,7 @@ use super::store::{Change, Expiry, Place};
 use super::{Inner, SharedError};
 use crate::message::clock::Clock;
 
-/// The integers of one collection of a [`SharedMemory`].
+/// The integers of one collection of a [`SharedMemory`](crate::SharedMemory).
 ///
 /// ```
 /// use cloudgate::SharedMemory;

@@ -8,7 +8,7 @@ use super::store::{Change, Expiry, Place};
 use super::{Inner, SharedError};
 use crate::message::clock::Clock;
 
-/// The strings of one collection of a [`SharedMemory`].
+/// The strings of one collection of a [`SharedMemory`](crate::SharedMemory).
 ///
 /// A value is an `Arc<str>`, so reading one copies nothing.
 ///

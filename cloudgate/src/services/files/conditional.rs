@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use http::Method;
 
 use crate::disk::Snapshot;
-use crate::message::Request;
+use crate::message::{Headers, Request};
 
 /// What tells one version of a file from another.
 #[derive(Clone, Debug)]
@@ -68,17 +68,14 @@ pub(super) fn evaluate(request: &Request<'_>, validators: &Validators) -> Outcom
             .and_then(|text| httpdate::parse_http_date(text).ok())
     };
     if headers.contains("if-match") {
-        if !matches(request, "if-match", |tag| tag == validators.tag) {
+        if !matches(headers, "if-match", |tag| tag == validators.tag) {
             return Outcome::PreconditionFailed;
         }
     } else if since("if-unmodified-since").is_some_and(|date| validators.modified > date) {
         return Outcome::PreconditionFailed;
     }
     let unchanged = if headers.contains("if-none-match") {
-        // Weak comparison: a tag that a proxy has weakened still names this version.
-        matches(request, "if-none-match", |tag| {
-            tag.strip_prefix("W/").unwrap_or(tag) == validators.tag
-        })
+        names(headers, &validators.tag)
     } else {
         matches!(*request.method(), Method::GET | Method::HEAD)
             && since("if-modified-since").is_some_and(|date| validators.modified <= date)
@@ -90,9 +87,20 @@ pub(super) fn evaluate(request: &Request<'_>, validators: &Validators) -> Outcom
     }
 }
 
+/// Whether If-None-Match is `*` or names this entity-tag. The comparison is weak: a tag that a proxy has
+/// weakened still names this version.
+pub(in crate::services) fn names(headers: &Headers, tag: &str) -> bool {
+    let wanted = opaque(tag);
+    matches(headers, "if-none-match", |tag| opaque(tag) == wanted)
+}
+
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
 /// Whether a list of entity-tags is `*` or has one that `fits`.
-fn matches(request: &Request<'_>, name: &str, fits: impl Fn(&str) -> bool) -> bool {
-    request.headers().get_all(name).any(|line| {
+fn matches(headers: &Headers, name: &str, fits: impl Fn(&str) -> bool) -> bool {
+    headers.get_all(name).any(|line| {
         let Ok(line) = std::str::from_utf8(line) else {
             return false;
         };

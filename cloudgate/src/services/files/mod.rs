@@ -5,7 +5,7 @@
 //!       ─ conditional::evaluate ─▶ 200, 304 or 412
 //! ```
 
-mod conditional;
+pub(super) mod conditional;
 mod resolve;
 mod root;
 
