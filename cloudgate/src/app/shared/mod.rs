@@ -81,13 +81,13 @@ struct Inner {
 pub struct SharedLimits {
     /// Integers and strings together (default 1,000,000).
     pub entries: usize,
-    /// Bytes of keys and values, with what each entry takes in the tables: 128 more, 64 more with a
-    /// time limit, and 384 and the name for each collection in each of the 64 parts that hold
-    /// something of it (default 64 MiB).
+    /// Bytes of keys and values, with what each entry takes in the tables (default 64 MiB): 128 more,
+    /// 32 more for a string, 64 more for a time limit; and 384 and its name for a collection, in each
+    /// of the 64 parts that hold something of it. What is allocated in fact is 60 to 90 % of that.
     pub bytes: usize,
     /// Bytes of one key, and of the name of a collection (default 1 KiB).
     pub key_bytes: usize,
-    /// Bytes of one string (default 1 MiB).
+    /// Bytes of one string (default 1 MiB); never more than `bytes`.
     pub value_bytes: usize,
     /// What a full memory does (default [`WhenFull::Refuse`]).
     pub when_full: WhenFull,

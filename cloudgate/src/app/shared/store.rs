@@ -20,6 +20,9 @@ const STEP: usize = 4;
 /// What an entry counts besides its key and value: places in tables, allocations.
 pub(super) const ENTRY_BYTES: usize = 128;
 
+/// What a string adds to an entry besides its length: it is in a place of its own.
+pub(super) const TEXT_BYTES: usize = 32;
+
 /// What a time limit adds to an entry.
 pub(super) const TIMED_BYTES: usize = 64;
 
@@ -39,7 +42,7 @@ impl Value for i64 {
 
 impl Value for Arc<str> {
     fn bytes(&self) -> usize {
-        self.len()
+        TEXT_BYTES + self.len()
     }
 }
 

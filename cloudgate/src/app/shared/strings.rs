@@ -136,7 +136,9 @@ impl Strings<'_> {
         wanted: impl Fn(Option<&str>) -> bool,
         expiry: impl Fn(u64) -> Expiry,
     ) -> Result<bool, SharedError> {
-        let limit = self.inner.budget.limits.value_bytes;
+        // What could never fit must not drive others out first.
+        let limits = &self.inner.budget.limits;
+        let limit = limits.value_bytes.min(limits.bytes);
         let length = value.len();
         if length > limit {
             return Err(SharedError::ValueTooLong { length, limit });

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::store::{COLLECTION_BYTES, ENTRY_BYTES, TIMED_BYTES};
+use super::store::{COLLECTION_BYTES, ENTRY_BYTES, TEXT_BYTES, TIMED_BYTES};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -258,7 +258,7 @@ fn the_last_entry_fits_and_one_more_is_refused() {
 
 #[test]
 fn bytes_are_counted_to_the_last_one() {
-    let one = |key: &str, value: usize| ENTRY_BYTES + key.len() + value;
+    let one = |key: &str, value: usize| ENTRY_BYTES + TEXT_BYTES + key.len() + value;
     let limit = COLLECTION_BYTES + 4 + one("key", 100) + TIMED_BYTES;
     let (memory, clock) = limited(SharedLimits {
         bytes: limit,
@@ -324,6 +324,23 @@ fn entries_with_a_time_limit_make_room_if_so_chosen() {
     // What was set for good is never dropped.
     assert!(integers.set("6", 1).is_err());
     assert_eq!(sorted(integers.keys()), ["4", "5", "lasting"]);
+}
+
+#[test]
+fn a_string_that_never_fits_drives_nobody_out() {
+    let (memory, _) = limited(SharedLimits {
+        bytes: 4000,
+        when_full: WhenFull::DropSoonest,
+        ..SharedLimits::default()
+    });
+    let strings = memory.strings("a");
+    strings.set_for("k", "x", SECOND).unwrap();
+    assert!(strings.set("big", &"x".repeat(4001)).is_err());
+    assert_eq!(strings.get("k").as_deref(), Some("x"));
+    strings.set("big", &"x".repeat(2000)).unwrap();
+    assert_eq!(strings.get("k").as_deref(), Some("x"));
+    strings.set("big", &"x".repeat(3300)).unwrap();
+    assert_eq!(strings.get("k"), None);
 }
 
 #[test]

@@ -296,7 +296,8 @@ impl RateLimit {
         self.count(self.hash_text(key.as_bytes()))
     }
 
-    /// Bans the client of this address from now on for a time, where clients are told apart by it.
+    /// Bans the client of this address from now on for a time, where clients are told apart by it. A
+    /// time of zero ends a ban.
     pub fn ban_address(&self, address: IpAddr, lasting: Duration) {
         let until = Clock::after(self.clock.now(), lasting);
         let hash = self.hash_address(address);
@@ -304,7 +305,8 @@ impl RateLimit {
             .change(hash, |bucket| bucket.banned_until = until);
     }
 
-    /// Bans the client of this key from now on for a time; see [`RateLimit::check_key`].
+    /// Bans the client of this key from now on for a time; see [`RateLimit::check_key`]. A time of zero
+    /// ends a ban.
     pub fn ban_key(&self, key: &str, lasting: Duration) {
         let until = Clock::after(self.clock.now(), lasting);
         let hash = self.hash_text(key.as_bytes());

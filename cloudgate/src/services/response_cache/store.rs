@@ -29,7 +29,7 @@ const GENERATIONS: usize = 64;
 pub(super) const MOST_KEY_BYTES: usize = 4 << 10;
 
 /// What an answer counts besides its bytes: places in tables, allocations.
-pub(super) const ENTRY_BYTES: u64 = 512;
+pub(super) const ENTRY_BYTES: u64 = 640;
 
 /// What a field of an answer counts besides its bytes.
 const FIELD_BYTES: u64 = 16;
