@@ -14,7 +14,7 @@
 use std::hint::black_box;
 
 use cloudgate::__fuzz::{ReusedHead, encode_head};
-use cloudgate::{App, Limits, Request, Response};
+use cloudgate::{App, Limits, RateLimit, Request, Response, ResponseCache, SharedMemory};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SMALL: &[u8] = b"GET /api/tests/simple HTTP/1.1\r\nHost: localhost:3000\r\n\r\n";
@@ -136,5 +136,51 @@ fn whole(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(micro, heads, encode, calls, whole);
+/// What all requests share, as one thread sees it while nobody else wants it.
+fn shared(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("shared");
+    let memory = SharedMemory::new();
+    for number in 0..10_000 {
+        let key = format!("key{number}");
+        memory.integers("others").set(&key, 1).expect("room");
+    }
+    let integers = memory.integers("visits");
+    integers.set("all", 0).expect("room");
+    group.bench_function("increment", |bencher| {
+        bencher.iter(|| integers.increment(black_box("all"), 1));
+    });
+    memory.strings("texts").set("one", "text").expect("room");
+    group.bench_function("get a string", |bencher| {
+        bencher.iter(|| memory.strings("texts").get(black_box("one")));
+    });
+
+    let request = Request::get("/api/tests/simple");
+    let limit = RateLimit::per_second(1_000_000).burst(u32::MAX);
+    group.bench_function("limit: one client", |bencher| {
+        bencher.iter(|| limit.check(black_box(&request)));
+    });
+    let mut number = 0_u32;
+    group.bench_function("limit: a new client each time, the table full", |bencher| {
+        bencher.iter(|| {
+            number = number.wrapping_add(1);
+            let address = std::net::IpAddr::from(number.to_be_bytes());
+            limit.ban_address(black_box(address), std::time::Duration::ZERO);
+        });
+    });
+
+    let cache = ResponseCache::for_seconds(u32::MAX);
+    let page = |_: &mut Request<'_>| Response::html("Hello World!");
+    let mut request = Request::get("/api/tests/simple").with_header("Host", "localhost:3000");
+    cache.answer(&mut request, page);
+    group.bench_function("cache: hit", |bencher| {
+        bencher.iter(|| cache.answer(black_box(&mut request), page));
+    });
+    let mut own = Request::get("/").with_header("Cookie", "a=b");
+    group.bench_function("cache: passed by", |bencher| {
+        bencher.iter(|| cache.answer(black_box(&mut own), page));
+    });
+    group.finish();
+}
+
+criterion_group!(micro, heads, encode, calls, whole, shared);
 criterion_main!(micro);

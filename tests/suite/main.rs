@@ -16,6 +16,7 @@ mod parking;
 mod program;
 mod replies;
 mod routes;
+mod shared;
 mod shutdown;
 mod spooled;
 mod streams;
