@@ -58,9 +58,7 @@ fn shared_memory_counts_exactly_from_workers_and_blocking_threads() {
 #[test]
 fn a_rate_limit_counts_a_client_over_all_its_connections() {
     let limit = RateLimit::per(20, Duration::from_secs(100_000));
-    let server = start(move |request: &mut Request<'_>| {
-        limit.answer(request, |_| Response::text_plain("in"))
-    });
+    let server = start(App::new().get("/", || "in").wrap(limit));
     let answers = from_all(server.addr(), &["/"].repeat(10));
     let (passed, refused): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|answer| answer.status == 200);

@@ -16,7 +16,7 @@ use http::StatusCode;
 
 use crate::message::clock::{Clock, nanoseconds};
 use crate::message::network::Network;
-use crate::message::{Request, Response};
+use crate::message::{Middleware, Next, Request, Response};
 use table::{Bucket, Table};
 
 /// How many clients are told apart, unless it is set.
@@ -44,27 +44,26 @@ const IPV6_BITS: u32 = 64;
 /// one client uses many connections on many workers. A clone shares its buckets.
 ///
 /// ```
-/// use cloudgate::{RateLimit, Request, Response, Status};
+/// use cloudgate::{App, RateLimit, Request, Status};
 ///
 /// let limit = RateLimit::per_minute(1).burst(2);
-/// let hello = |_: &mut Request<'_>| Response::html("Hello World!");
+/// let app = App::new().get("/", || "Hello World!").wrap(limit);
 ///
-/// let mut request = Request::get("/");
-/// let first = limit.answer(&mut request, hello);
+/// let first = app.call(&mut Request::get("/"));
 /// assert_eq!(first.status(), Status::OK);
 /// assert_eq!(first.headers().get("ratelimit-policy"), Some(r#""default";q=2;w=120"#));
 /// assert_eq!(first.headers().get("ratelimit"), Some(r#""default";r=1;t=60"#));
 ///
-/// limit.answer(&mut request, hello);
-/// let third = limit.answer(&mut request, hello);
+/// app.call(&mut Request::get("/"));
+/// let third = app.call(&mut Request::get("/"));
 /// assert_eq!(third.status(), Status::TOO_MANY_REQUESTS);
 /// assert!(third.headers().contains("retry-after"));
 /// ```
 ///
 /// **Who is one client.** An IPv4 address, or the first 64 bits of an IPv6 address, for that is what
 /// one customer gets; [`RateLimit::by_header`] and [`RateLimit::by`] choose something else. All peers
-/// on a Unix socket are one client, and behind a proxy that does not speak the PROXY protocol all
-/// clients are the proxy: use [`RateLimit::by`] there.
+/// on a Unix socket are one client, and behind a proxy all clients are the proxy, unless it speaks the
+/// PROXY protocol or the application trusts it ([`App::trust_proxies`](crate::App::trust_proxies)).
 ///
 /// **Fields.** Every answer that was counted says what is left, by `RateLimit-Policy` and `RateLimit`
 /// (draft-ietf-httpapi-ratelimit-headers-10): `q` is the burst, `w` the seconds in which an empty
@@ -264,7 +263,7 @@ impl RateLimit {
 
     /// Counts a request.
     pub fn check(&self, request: &Request<'_>) -> Verdict {
-        let address = request.peer().ip();
+        let address = request.client();
         if contains(&self.denied, address) {
             return Verdict::Denied;
         }
@@ -427,6 +426,16 @@ fn refusal(seconds: u64) -> Response {
     let reason = format!("try again in {seconds} seconds");
     Response::error_because(StatusCode::TOO_MANY_REQUESTS, reason)
         .header("Retry-After", &seconds.to_string())
+}
+
+impl Middleware for RateLimit {
+    fn handle(&self, request: &mut Request<'_>, next: Next<'_>) -> Response {
+        self.answer(request, |request| next.run(request))
+    }
+
+    fn name(&self) -> &'static str {
+        "cloudgate::RateLimit"
+    }
 }
 
 impl fmt::Debug for RateLimit {

@@ -28,7 +28,7 @@ use http::{Method, StatusCode};
 
 use super::files::conditional;
 use crate::message::clock::Clock;
-use crate::message::{Body, Request, RequestHead, Response};
+use crate::message::{Body, Middleware, Next, Request, RequestHead, Response};
 use flight::Part;
 use policy::Policy;
 use store::{Found, Key, Store, Stored};
@@ -42,21 +42,21 @@ const WAIT: Duration = Duration::from_secs(5);
 /// Keeps whole answers for a short time, so that a page that many want is made once.
 ///
 /// ```
-/// use cloudgate::{Request, Response, ResponseCache};
+/// use cloudgate::{App, Request, ResponseCache};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// let made = AtomicU32::new(0);
-/// let cache = ResponseCache::for_seconds(10);
-/// let page = |_: &mut Request<'_>| {
-///     Response::html(format!("made {} times", made.fetch_add(1, Ordering::Relaxed) + 1))
-/// };
-/// let first = cache.answer(&mut Request::get("/news"), page);
-/// let second = cache.answer(&mut Request::get("/news"), page);
+/// let app = App::new()
+///     .get("/news", move || format!("made {} times", made.fetch_add(1, Ordering::Relaxed) + 1))
+///     .wrap(ResponseCache::for_seconds(10));
+///
+/// assert_eq!(app.call(&mut Request::get("/news")).text(), "made 1 times");
+/// let second = app.call(&mut Request::get("/news"));
 /// assert_eq!(second.headers().get("age"), Some("0"));
-/// assert_eq!((first.text(), second.text()), ("made 1 times".into(), "made 1 times".into()));
+/// assert_eq!(second.text(), "made 1 times");
 /// // Who shows a cookie may be somebody: the answer is made, and not kept.
 /// let mut own = Request::get("/news").with_header("Cookie", "user=1");
-/// assert_eq!(cache.answer(&mut own, page).text(), "made 2 times");
+/// assert_eq!(app.call(&mut own).text(), "made 2 times");
 /// ```
 ///
 /// **Which requests.** GET, and HEAD from what GET has left, without a body. A request with `Cookie`,
@@ -73,7 +73,8 @@ const WAIT: Duration = Duration::from_secs(5);
 /// **Who gets it.** Who asks for the same host and the same target with its whole query, with the same
 /// values of all fields that `Vary` names. So a handler whose answer depends on another field has to
 /// say so in `Vary`, or [`ResponseCache::vary_by`] does; an answer that depends on the client's address
-/// must be `private`. What decides who may see a page goes before the cache, not behind it.
+/// must be `private`. What decides who may see a page goes before the cache, not behind it; what it
+/// leaves on the request does not tell answers apart.
 ///
 /// **Many at once.** One request makes the answer and the others wait for it, up to 5 seconds; then, or
 /// if it could not be kept, each makes its own. Where nothing can be kept, the next ones do not wait.
@@ -92,6 +93,10 @@ pub struct ResponseCache {
     store: Arc<Store>,
     clock: Clock,
 }
+
+/// Which caches a request is in, by the addresses of their stores.
+#[derive(Clone, Default)]
+struct Inside(Vec<usize>);
 
 impl ResponseCache {
     /// Keeps answers for this many seconds; with 0 it keeps none.
@@ -175,6 +180,12 @@ impl ResponseCache {
         request: &mut Request<'_>,
         next: impl FnOnce(&mut Request<'_>) -> Response,
     ) -> Response {
+        // The same cache twice on the way: it would wait for itself.
+        let here = Arc::as_ptr(&self.store).addr();
+        let around = request.extensions().get::<Inside>();
+        if around.is_some_and(|around| around.0.contains(&here)) {
+            return next(request);
+        }
         // As it came: what is behind may change the request, and the next one comes as this one did.
         let head = Arc::clone(&request.head);
         let Some(key) = self.store.key(&head) else {
@@ -201,7 +212,12 @@ impl ResponseCache {
         if let Found::Answer(stored) = found {
             return respond(&head, &stored, self.clock.now());
         }
+        let inside = request.extensions_mut().get_or_insert_default::<Inside>();
+        inside.0.push(here);
         let response = next(request);
+        if let Some(inside) = request.extensions_mut().get_mut::<Inside>() {
+            inside.0.pop();
+        }
         if *head.method() == Method::GET {
             let awaited = making.as_ref().is_some_and(flight::Making::is_awaited);
             self.keep(key, &head, &response, generation, awaited);
@@ -274,6 +290,16 @@ fn is_known(head: &RequestHead, stored: &Stored) -> bool {
     since
         .zip(modified)
         .is_some_and(|(since, modified)| modified <= since)
+}
+
+impl Middleware for ResponseCache {
+    fn handle(&self, request: &mut Request<'_>, next: Next<'_>) -> Response {
+        self.answer(request, |request| next.run(request))
+    }
+
+    fn name(&self) -> &'static str {
+        "cloudgate::ResponseCache"
+    }
 }
 
 impl fmt::Debug for ResponseCache {

@@ -492,3 +492,16 @@ fn a_wait_ends_in_its_time_or_when_the_other_fails() {
         drop(go);
     });
 }
+
+#[test]
+fn the_same_cache_twice_on_the_way_does_not_wait_for_itself() {
+    let cache = cache().wait_at_most(Duration::from_secs(9));
+    let app = crate::App::new()
+        .get("/", || "page")
+        .wrap(cache.clone())
+        .wrap(ResponseCache::for_seconds(1).wait_at_most(Duration::from_secs(9)))
+        .wrap(cache);
+    assert_eq!(app.call(&mut Request::get("/")).text(), "page");
+    let again = app.call(&mut Request::get("/"));
+    assert!(again.headers().contains("age"));
+}
