@@ -5,6 +5,7 @@
     reason = "a handler takes its arguments by value"
 )]
 
+mod answers;
 mod capacity;
 mod events;
 mod extract;

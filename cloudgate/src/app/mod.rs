@@ -10,6 +10,7 @@
 pub mod cache;
 pub mod client;
 mod core;
+pub mod download;
 pub mod event;
 pub mod extract;
 pub mod form;
@@ -20,11 +21,13 @@ pub mod options;
 pub mod params;
 pub mod path;
 pub mod pattern;
+pub mod redirect;
 pub mod rejection;
 pub mod reply;
 pub mod route;
 mod router;
 pub mod shared;
+pub mod sse;
 pub mod state;
 
 use std::any::Any;

@@ -8,6 +8,7 @@ use std::io;
 use http::StatusCode;
 
 use super::multipart::MultipartError;
+use super::redirect::NotLocal;
 use super::reply::IntoResponse;
 use crate::message::{BodyError, Response};
 use crate::net::home::Busy;
@@ -214,6 +215,7 @@ impl<E: std::error::Error + 'static> From<E> for HttpError {
                     .map(MultipartError::status)
             })
             .or_else(|| any.downcast_ref().map(Rejection::status))
+            .or_else(|| any.is::<NotLocal>().then_some(StatusCode::BAD_REQUEST))
             .or_else(|| any.is::<Busy>().then_some(StatusCode::SERVICE_UNAVAILABLE));
         let mut message = error.to_string();
         let mut source = error.source();
