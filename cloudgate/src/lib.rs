@@ -54,6 +54,7 @@ pub use app::multipart::{
 };
 pub use app::params::Params;
 pub use app::path::Path;
+pub use app::problem::Problem;
 pub use app::redirect::{NotLocal, Redirect};
 pub use app::rejection::{HttpError, Rejection};
 pub use app::reply::{Html, IntoResponse, Json};
@@ -66,6 +67,8 @@ pub use error::{Error, Result};
 pub use message::{
     Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, InvalidNetwork,
     Middleware, Network, Next, Request, RequestBody, Response, Service, StartError, Version, mime,
+    Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, Request, RequestBody,
+    Response, Service, StartError, Version, mime, negotiate,
 };
 pub use net::home::{
     Busy, Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel,

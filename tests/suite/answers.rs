@@ -1,11 +1,14 @@
-//! Do redirects, downloads and events reach the client as it can read them?
+//! Do redirects, downloads, events and error answers reach the client as it can read them?
 
 use std::io::ErrorKind;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use cloudgate::{App, Download, NotLocal, Notify, Query, Redirect, Sse, SseEvent, route};
-use cloudgate_suite::{LIMIT, Wire, get, start};
+use cloudgate::{
+    App, Download, Headers, HttpError, Json, LastEventId, Method, NotLocal, Notify, Problem, Query,
+    Redirect, Rejection, Sse, SseEvent, Status, Version, route,
+};
+use cloudgate_suite::{Answer, LIMIT, Wire, ask, get, start, start_with};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -155,4 +158,139 @@ fn events_arrive_one_by_one_and_the_sender_hears_that_the_client_left() {
         matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset),
         "{kind:?}"
     );
+}
+
+#[route("/answers/conflict")]
+fn conflict() -> Result<&'static str, HttpError> {
+    Err(HttpError::new(Status::CONFLICT, "<there> already"))
+}
+
+#[route("/answers/problem")]
+fn problem() -> Problem {
+    Problem::new(Status::FORBIDDEN)
+        .type_uri("https://example.com/credit")
+        .with("balance", 30)
+}
+
+#[test]
+fn an_error_answer_has_the_form_that_the_client_asks_for() {
+    let server = start(crate::app());
+    let send = |line: &str, accept: &str| -> Answer {
+        ask(
+            server.addr(),
+            format!("{line} HTTP/1.1\r\nHost: h\r\nAccept: {accept}\r\nContent-Length: 0\r\n\r\n"),
+        )
+    };
+    for (line, status) in [
+        ("GET /answers/conflict", 409),
+        ("GET /answers/nothing", 404),
+        ("DELETE /answers/conflict", 405),
+        ("GET /extract/path/x", 400),
+        ("GET /replies/failed", 500),
+    ] {
+        let json = send(line, "application/json");
+        assert_eq!(json.status, status, "{line}");
+        assert_eq!(
+            json.header("content-type"),
+            Some("application/problem+json")
+        );
+        assert_eq!(json.json()["status"], status);
+        let html = send(line, "text/html,application/xhtml+xml,*/*;q=0.8");
+        assert_eq!(html.status, status, "{line}");
+        assert_eq!(
+            html.header("content-type"),
+            Some("text/html; charset=utf-8")
+        );
+        assert_eq!(html.header("vary"), Some("Accept"));
+        let text = send(line, "*/*");
+        assert_eq!(
+            text.header("content-type"),
+            Some("text/plain; charset=utf-8")
+        );
+        for answer in [&json, &html, &text] {
+            assert_eq!(answer.header("allow").is_some(), status == 405, "{line}");
+            assert!(!answer.text().contains("secret"), "{}", answer.text());
+            assert!(answer.header("date").is_some());
+        }
+    }
+    let html = send("GET /answers/conflict", "text/html").text();
+    assert!(html.contains("&lt;there&gt; already"), "{html}");
+    let problem = send("GET /answers/problem", "text/html");
+    assert_eq!(
+        problem.header("content-type"),
+        Some("application/problem+json")
+    );
+    assert_eq!(problem.json()["balance"], 30);
+}
+
+#[route(POST, "/answers/optional")]
+fn optional(body: Option<Json<u8>>) -> String {
+    format!("{:?}", body.map(|Json(number)| number))
+}
+
+#[route(POST, "/answers/result")]
+fn result(body: Result<Json<u8>, Rejection>) -> String {
+    format!(
+        "{:?}",
+        body.map_err(|rejection| rejection.status().as_u16())
+    )
+}
+
+#[test]
+fn an_optional_body_that_could_not_be_read_is_not_taken_for_none() {
+    let server = start_with(crate::app(), |settings| settings.body_limit = 3);
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n";
+    for (path, body, status, text) in [
+        ("optional", "Content-Length: 1\r\n\r\n7", 200, "Some(7)"),
+        ("optional", "Content-Length: 0\r\n\r\n", 200, "None"),
+        ("optional", "Content-Length: 1\r\n\r\nx", 200, "None"),
+        ("optional", "Content-Length: 3\r\n\r\n007", 200, "None"),
+        (
+            "optional",
+            "Content-Length: 4\r\n\r\n1   ",
+            413,
+            "413 Payload Too Large",
+        ),
+        (
+            "optional",
+            &format!("{chunked}4\r\n1   \r\n0\r\n\r\n"),
+            413,
+            "413 Payload Too Large",
+        ),
+        (
+            "optional",
+            &format!("{chunked}x\r\n"),
+            400,
+            "400 Bad Request",
+        ),
+        ("result", "Content-Length: 4\r\n\r\n1   ", 200, "Err(413)"),
+    ] {
+        let answer = ask(
+            server.addr(),
+            format!(
+                "POST /answers/{path} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n{body}"
+            ),
+        );
+        assert_eq!(answer.status, status, "{body}: {}", answer.text());
+        assert!(answer.text().starts_with(text), "{body}: {}", answer.text());
+    }
+}
+
+#[route(GET, PUT, "/answers/head")]
+fn head(headers: Headers, method: Method, version: Version, last: LastEventId) -> String {
+    format!(
+        "{method} {version:?} {:?} {:?}",
+        headers.get("x-one"),
+        last.0
+    )
+}
+
+#[test]
+fn the_parts_of_a_head_are_arguments() {
+    let server = start(crate::app());
+    let answer = ask(
+        server.addr(),
+        "PUT /answers/head HTTP/1.0\r\nHost: h\r\nx-ONE: 1\r\nLast-Event-ID: 9\r\nContent-Length: 0\r\n\r\n",
+    );
+    assert_eq!(answer.text(), "PUT Http10 Some(\"1\") Some(\"9\")");
 }

@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use super::App;
 use super::client::Proxies;
+use super::error_page;
 use super::host::HostPattern;
 use super::options;
 use super::route::Route;
@@ -97,7 +98,12 @@ impl Core {
         if self.layers.is_empty() {
             return self.dispatch(request);
         }
-        Next::new(&self.layers, &|request| self.dispatch(request)).run(request)
+        let end = |request: &mut Request<'_>| {
+            let response = self.dispatch(request);
+            // Middlewares see what the client is going to get.
+            error_page::render(request, response)
+        };
+        Next::new(&self.layers, &end).run(request)
     }
 
     /// Answers a request that has passed the middlewares.

@@ -1,6 +1,9 @@
 //! How does a handler's argument come out of a request?
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
+use http::Method;
 use serde::de::DeserializeOwned;
 
 use super::Core;
@@ -8,7 +11,7 @@ use super::form;
 use super::rejection::Rejection;
 use super::reply::{IntoResponse, Json};
 use super::state::Needs;
-use crate::message::Request;
+use crate::message::{Headers, Request, Version};
 
 /// Something that a handler can take as an argument.
 ///
@@ -31,7 +34,7 @@ use crate::message::Request;
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take an argument of type `{Self}`",
     label = "this type does not come out of a request",
-    note = "a handler takes Event, Path<T>, Query<T>, Form<T>, Json<T>, Multipart, State<T>, String, Bytes, Option<T> or Result<T, Rejection> of these, \
+    note = "a handler takes Event, Path<T>, Query<T>, Form<T>, Json<T>, Multipart, State<T>, String, Bytes, Headers, Option<T> or Result<T, Rejection> of these, \
             `&mut Request<'_>`, or a type of yours that implements cloudgate::FromRequest",
     note = "a value shared by all requests is taken as State<{Self}>, a part of the path as Path<{Self}>"
 )]
@@ -133,12 +136,44 @@ impl FromRequest for String {
     }
 }
 
-/// `None` where `T` would be rejected.
+/// The header fields, copied.
+impl FromRequest for Headers {
+    type Rejection = Infallible;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Headers, Infallible> {
+        Ok(request.headers().clone())
+    }
+}
+
+/// The method.
+impl FromRequest for Method {
+    type Rejection = Infallible;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Method, Infallible> {
+        Ok(request.method().clone())
+    }
+}
+
+/// The version of HTTP.
+impl FromRequest for Version {
+    type Rejection = Infallible;
+
+    fn from_request(request: &mut Request<'_>) -> Result<Version, Infallible> {
+        Ok(request.version())
+    }
+}
+
+/// `None` where `T` would be rejected, except where the body could not be read: one that is too
+/// large, broken or cut off gets its answer, for a handler would take it for none at all.
 impl<T: FromRequest> FromRequest for Option<T> {
-    type Rejection = std::convert::Infallible;
+    type Rejection = T::Rejection;
 
     fn from_request(request: &mut Request<'_>) -> Result<Option<T>, Self::Rejection> {
-        Ok(T::from_request(request).ok())
+        match T::from_request(request) {
+            Ok(value) => Ok(Some(value)),
+            Err(rejection) if request.body().has_failed() => Err(rejection),
+            Err(_) => Ok(None),
+        }
     }
 
     fn needs(needs: &mut Needs) {
@@ -148,7 +183,7 @@ impl<T: FromRequest> FromRequest for Option<T> {
 
 /// The handler sees why `T` was rejected and answers itself.
 impl<T: FromRequest> FromRequest for Result<T, T::Rejection> {
-    type Rejection = std::convert::Infallible;
+    type Rejection = Infallible;
 
     fn from_request(request: &mut Request<'_>) -> Result<Result<T, T::Rejection>, Self::Rejection> {
         Ok(T::from_request(request))

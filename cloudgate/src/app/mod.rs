@@ -11,6 +11,7 @@ pub mod cache;
 pub mod client;
 mod core;
 pub mod download;
+mod error_page;
 pub mod event;
 pub mod extract;
 pub mod form;
@@ -21,6 +22,7 @@ pub mod options;
 pub mod params;
 pub mod path;
 pub mod pattern;
+pub mod problem;
 pub mod redirect;
 pub mod rejection;
 pub mod reply;
@@ -255,7 +257,8 @@ impl App {
         request.scope.depth = 1;
         let response = self.core.answer(request);
         request.scope.depth = 0;
-        response
+        // Middlewares make errors of their own.
+        error_page::render(request, response)
     }
 
     /// How many routes there are, each method and pattern counted once, those of mounted

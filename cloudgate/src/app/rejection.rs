@@ -8,6 +8,7 @@ use std::io;
 use http::StatusCode;
 
 use super::multipart::MultipartError;
+use super::problem::Problem;
 use super::redirect::NotLocal;
 use super::reply::IntoResponse;
 use crate::message::{BodyError, Response};
@@ -178,6 +179,7 @@ impl IntoResponse for Rejection {
 pub struct HttpError {
     status: StatusCode,
     message: Cow<'static, str>,
+    problem: Option<Problem>,
 }
 
 impl HttpError {
@@ -186,6 +188,7 @@ impl HttpError {
         HttpError {
             status,
             message: message.into(),
+            problem: None,
         }
     }
 
@@ -193,10 +196,20 @@ impl HttpError {
     pub fn status(&self) -> StatusCode {
         self.status
     }
+
+    pub(super) fn into_problem(self) -> Problem {
+        match self.problem {
+            Some(problem) => problem,
+            None => Problem::new(self.status).detail(self.message),
+        }
+    }
 }
 
 impl fmt::Debug for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(problem) = &self.problem {
+            return problem.fmt(f);
+        }
         write!(f, "HttpError({}: {})", self.status.as_u16(), self.message)
     }
 }
@@ -231,9 +244,23 @@ impl<E: std::error::Error + 'static> From<E> for HttpError {
     }
 }
 
+/// The client gets the problem, whatever it accepts.
+impl From<Problem> for HttpError {
+    fn from(problem: Problem) -> HttpError {
+        HttpError {
+            status: problem.status(),
+            message: Cow::Borrowed(""),
+            problem: Some(problem),
+        }
+    }
+}
+
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
-        answer(self.status, &self.message)
+        match self.problem {
+            Some(problem) => problem.into_response(),
+            None => answer(self.status, &self.message),
+        }
     }
 }
 

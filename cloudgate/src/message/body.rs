@@ -145,6 +145,7 @@ pub struct RequestBody<'conn> {
     source: Source<'conn>,
     limit: u64,
     seen: u64,
+    failed: bool,
 }
 
 enum Source<'conn> {
@@ -162,6 +163,7 @@ impl<'conn> RequestBody<'conn> {
             source: Source::Bytes(Bytes::new()),
             limit: Self::DEFAULT_LIMIT,
             seen: 0,
+            failed: false,
         }
     }
 
@@ -171,6 +173,7 @@ impl<'conn> RequestBody<'conn> {
             source: Source::Bytes(bytes.into()),
             limit: Self::DEFAULT_LIMIT,
             seen: 0,
+            failed: false,
         }
     }
 
@@ -180,6 +183,7 @@ impl<'conn> RequestBody<'conn> {
             source: Source::Stream(source),
             limit: Self::DEFAULT_LIMIT,
             seen: 0,
+            failed: false,
         }
     }
 
@@ -216,12 +220,21 @@ impl<'conn> RequestBody<'conn> {
         }
     }
 
+    /// Whether a read has failed: then what the handler got is not what the client meant to send.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Reads what is left of the body into memory.
     ///
     /// # Errors
     /// [`BodyError::TooLarge`] past the limit, decided from the announced length before a byte is
     /// read where there is one; the other variants as the peer or the connection fails.
     pub fn read_all(&mut self) -> Result<Bytes, BodyError> {
+        self.collect().inspect_err(|_| self.failed = true)
+    }
+
+    fn collect(&mut self) -> Result<Bytes, BodyError> {
         self.check_length()?;
         if let Source::Bytes(bytes) = &mut self.source {
             self.seen += bytes.len() as u64;
@@ -295,7 +308,8 @@ impl<'conn> RequestBody<'conn> {
 
 impl Read for RequestBody<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(self.read_some(buffer)?)
+        let count = self.read_some(buffer).inspect_err(|_| self.failed = true)?;
+        Ok(count)
     }
 }
 

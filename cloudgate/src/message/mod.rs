@@ -9,6 +9,7 @@ pub mod deadline;
 pub mod headers;
 pub mod middleware;
 pub mod mime;
+pub mod negotiate;
 pub mod network;
 pub mod query;
 pub mod request;

@@ -30,6 +30,19 @@ pub struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: Headers,
     pub(crate) body: Body,
+    pub(crate) note: ErrorNote,
+}
+
+/// Whether the body is the text of [`Response::error`], and so may be told in another form.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum ErrorNote {
+    /// It is not.
+    #[default]
+    None,
+    /// It says the status.
+    Status,
+    /// It says the status, and from this byte on what was wrong.
+    Because(u8),
 }
 
 impl Response {
@@ -63,6 +76,7 @@ impl Response {
             status: StatusCode::OK,
             headers: Headers::prepared(field),
             body: body.into(),
+            note: ErrorNote::None,
         }
     }
 
@@ -84,8 +98,8 @@ impl Response {
     pub fn file(range: FileRange) -> Response {
         Response {
             status: StatusCode::OK,
-            headers: Headers::new(),
             body: Body::File(range),
+            ..Response::default()
         }
     }
 
@@ -104,22 +118,32 @@ impl Response {
     ) -> Response {
         Response {
             status: StatusCode::OK,
-            headers: Headers::new(),
             body: Body::Writer(Box::new(write)),
+            ..Response::default()
         }
     }
 
     /// This status with its own name as a plain text body, such as `404 Not Found`.
+    ///
+    /// Where an [`App`](crate::App) answers, a client whose Accept prefers HTML gets a small page
+    /// instead, and one that prefers JSON an `application/problem+json` (RFC 9457).
     pub fn error(status: StatusCode) -> Response {
         let name = status.canonical_reason().unwrap_or("Error");
-        Response::text_plain(format!("{} {name}\n", status.as_u16())).with_status(status)
+        let mut response = Response::text_plain(format!("{} {name}\n", status.as_u16()));
+        response.note = ErrorNote::Status;
+        response.with_status(status)
     }
 
     /// As [`Response::error`], with what was wrong: `400 Bad Request: the Host field is missing`.
     pub(crate) fn error_because(status: StatusCode, reason: impl fmt::Display) -> Response {
         let name = status.canonical_reason().unwrap_or("Error");
-        let text = format!("{} {name}: {reason}\n", status.as_u16());
-        Response::text_plain(text).with_status(status)
+        let mut text = format!("{} {name}: ", status.as_u16());
+        // The names of statuses are short.
+        let note = ErrorNote::Because(text.len() as u8);
+        text.push_str(&format!("{reason}\n"));
+        let mut response = Response::text_plain(text);
+        response.note = note;
+        response.with_status(status)
     }
 
     /// The same response with another status.
@@ -147,6 +171,7 @@ impl Response {
     /// The same response with this body.
     pub fn with_body(mut self, body: impl Into<Body>) -> Response {
         self.body = body.into();
+        self.note = ErrorNote::None;
         self
     }
 
@@ -172,6 +197,7 @@ impl Response {
 
     /// Takes the body out and leaves none.
     pub fn take_body(&mut self) -> Body {
+        self.note = ErrorNote::None;
         std::mem::take(&mut self.body)
     }
 
