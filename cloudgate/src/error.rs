@@ -81,6 +81,8 @@ pub enum Error {
     MissingState {
         /// The type that is missing.
         type_name: &'static str,
+        /// What to add to the application, where that is always the same.
+        line: Option<&'static str>,
         /// Where the route is: `file:line`.
         place: String,
     },
@@ -123,7 +125,12 @@ impl fmt::Display for Error {
                 f,
                 "the route at {place} is private, but the application has no key to let anybody in - add .api_keys([...]) to the App in main.rs"
             ),
-            Error::MissingState { type_name, place } => write!(
+            Error::MissingState { type_name, line: Some(line), place } => write!(
+                f,
+                "the route at {place} needs a {}, which nobody registered - add {line} to the App in main.rs",
+                type_name.rsplit("::").next().unwrap_or(type_name)
+            ),
+            Error::MissingState { type_name, line: None, place } => write!(
                 f,
                 "the route at {place} takes State<{type_name}>, which nobody registered - add .state(value of type {type_name}) to the App in main.rs"
             ),

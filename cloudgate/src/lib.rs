@@ -44,6 +44,7 @@ pub use http::{Method, StatusCode as Status};
 pub use app::App;
 pub use app::cache::read_cached;
 pub use app::client::{ClientAddr, ForwardedBy};
+pub use app::cookies::{Cookie, CookieKey, Cookies, PrivateCookies, SameSite, SignedCookies};
 pub use app::download::Download;
 pub use app::event::Event;
 pub use app::extract::{Extension, FromRequest, Query};

@@ -7,6 +7,7 @@
 
 mod answers;
 mod capacity;
+mod cookies;
 mod events;
 mod extract;
 mod files;
@@ -33,6 +34,7 @@ fn app() -> App {
         .state(load::Hits::default())
         .state(load::Gate::default())
         .state(events::Kept::default())
+        .state(cookies::key())
         .state(extract::Word("shared"))
         .state(workers::Held::default())
 }

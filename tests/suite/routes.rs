@@ -152,7 +152,7 @@ fn head_is_get_without_the_body_and_the_connection_goes_on() {
 fn a_state_that_nobody_registered_is_a_start_error_that_says_what_to_add() {
     // The other routes' states are missing too; one of them is named.
     let error = Server::bind("127.0.0.1:0")
-        .and_then(|server| server.serve(App::gather()))
+        .and_then(|server| server.serve(App::gather().state(crate::cookies::key())))
         .expect_err("a missing state")
         .to_string();
     assert!(error.contains("takes State<"), "{error}");

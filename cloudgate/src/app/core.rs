@@ -227,9 +227,10 @@ impl Core {
             .chain(outer.iter().copied())
             .collect();
         for route in &self.routes {
-            if let Some(type_name) = States::first_missing(&states, route.needs) {
+            if let Some((type_name, line)) = States::first_missing(&states, route.needs) {
                 return Err(Box::new(Error::MissingState {
                     type_name,
+                    line,
                     place: route.place.clone(),
                 }));
             }

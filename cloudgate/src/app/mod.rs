@@ -10,6 +10,7 @@
 pub mod cache;
 pub mod client;
 mod core;
+pub mod cookies;
 pub mod download;
 mod error_page;
 pub mod event;

@@ -75,13 +75,34 @@ impl<T: Send + Sync + 'static> FromRequest for State<T> {
 /// What a handler's arguments need at start, so that a lack is noticed before the first request.
 #[derive(Debug, Default)]
 pub struct Needs {
-    states: Vec<(TypeId, &'static str)>,
+    states: Vec<Need>,
+}
+
+#[derive(Debug)]
+struct Need {
+    id: TypeId,
+    type_name: &'static str,
+    /// What to add to the App, where that is always the same.
+    line: Option<&'static str>,
 }
 
 impl Needs {
     /// Asks for a registered [`State`] of this type.
     pub fn state<T: 'static>(&mut self) {
-        self.states.push((TypeId::of::<T>(), type_name::<T>()));
+        self.add::<T>(None);
+    }
+
+    /// As [`Needs::state`], and the error says to add this line.
+    pub(crate) fn state_by_line<T: 'static>(&mut self, line: &'static str) {
+        self.add::<T>(Some(line));
+    }
+
+    fn add<T: 'static>(&mut self, line: Option<&'static str>) {
+        self.states.push(Need {
+            id: TypeId::of::<T>(),
+            type_name: type_name::<T>(),
+            line,
+        });
     }
 }
 
@@ -103,15 +124,19 @@ impl States {
         Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
     }
 
-    /// The name of the first type that `list` asks for and that is in none of these.
-    pub(super) fn first_missing(all: &[&States], list: fn(&mut Needs)) -> Option<&'static str> {
+    /// The first type that `list` asks for and that is in none of these: its name, and the line that
+    /// registers it, if that is always the same.
+    pub(super) fn first_missing(
+        all: &[&States],
+        list: fn(&mut Needs),
+    ) -> Option<(&'static str, Option<&'static str>)> {
         let mut needs = Needs::default();
         list(&mut needs);
         let known = |id: &TypeId| all.iter().any(|states| states.0.contains_key(id));
         needs
             .states
             .iter()
-            .find(|(id, _)| !known(id))
-            .map(|(_, name)| *name)
+            .find(|need| !known(&need.id))
+            .map(|need| (need.type_name, need.line))
     }
 }
