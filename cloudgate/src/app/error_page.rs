@@ -44,6 +44,10 @@ fn render_error(request: &Request<'_>, mut response: Response) -> Response {
     };
     let form = media_type(request.headers(), &OFFERS).unwrap_or(PLAIN);
     let told = match form {
+        // The text says what it must not, and the status that it was made with.
+        PLAIN if status.is_server_error() && matches!(note, ErrorNote::Because(_)) => {
+            Some(Response::text_plain(Response::error(status).take_body()))
+        }
         PLAIN => None,
         HTML => {
             let title = format!(
@@ -194,10 +198,13 @@ mod tests {
             assert!(text.contains("502") && !text.contains("secret"), "{text}");
         }
         // Not even where a text of 4xx becomes a 5xx behind the handler.
-        let response = Response::error_because(Status::BAD_REQUEST, "secret")
-            .with_status(Status::INTERNAL_SERVER_ERROR);
-        let request = Request::get("/").with_header("Accept", "application/json");
-        assert!(!render(&request, response).text().contains("secret"));
+        for accept in ["*/*", BROWSER, "application/json"] {
+            let response = Response::error_because(Status::BAD_REQUEST, "secret")
+                .with_status(Status::INTERNAL_SERVER_ERROR);
+            let request = Request::get("/").with_header("Accept", accept);
+            let text = render(&request, response).text();
+            assert!(text.contains("500") && !text.contains("secret"), "{text}");
+        }
     }
 
     #[test]
