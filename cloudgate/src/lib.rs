@@ -68,8 +68,7 @@ pub use error::{Error, Result};
 pub use message::{
     Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, InvalidNetwork,
     Middleware, Network, Next, Request, RequestBody, Response, Service, StartError, Version, mime,
-    Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, Request, RequestBody,
-    Response, Service, StartError, Version, mime, negotiate,
+    negotiate,
 };
 pub use net::home::{
     Busy, Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel,

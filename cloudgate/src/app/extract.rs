@@ -207,11 +207,11 @@ impl<T: FromRequest> FromRequest for Result<T, T::Rejection> {
 ///     next.run(request)
 /// }
 ///
-/// #[route("/me")]
-/// fn me(Extension(user): Extension<User>) -> String { user.0 }
+/// #[route("/name")]
+/// fn name(Extension(user): Extension<User>) -> String { user.0 }
 ///
 /// let app = App::gather().wrap(sign_in);
-/// assert_eq!(app.call(&mut Request::get("/me")).text(), "Ada");
+/// assert_eq!(app.call(&mut Request::get("/name")).text(), "Ada");
 /// ```
 ///
 /// Without it the answer is 500, and the log says which type nobody left: an `Option<Extension<T>>`

@@ -9,8 +9,8 @@
 
 pub mod cache;
 pub mod client;
-mod core;
 pub mod cookies;
+mod core;
 pub mod download;
 mod error_page;
 pub mod event;
