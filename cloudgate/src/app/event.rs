@@ -173,7 +173,7 @@ impl FromRequest for Event {
             _ => Some(request.body().read_all()?),
         };
         Ok(Event {
-            head: Arc::clone(&request.head),
+            head: request.shared_head(),
             ip: request.peer().ip().to_canonical(),
             body,
             query: OnceCell::new(),

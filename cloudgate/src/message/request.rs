@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -110,7 +111,7 @@ pub(crate) struct Scope {
 /// assert_eq!(request.header("accept"), Some("text/html"));
 /// ```
 pub struct Request<'conn> {
-    pub(crate) head: Arc<RequestHead>,
+    head: Head<'conn>,
     peer: SocketAddr,
     /// The client, where a trusted proxy said who that is.
     pub(crate) client: Option<IpAddr>,
@@ -119,6 +120,33 @@ pub struct Request<'conn> {
     extensions: Extensions,
     /// How many bytes of the path belong to where the service is mounted.
     pub(crate) mounted: usize,
+}
+
+/// A head that the connection lends for the time of the request: who wants to keep it takes a
+/// reference, and who does not pays for none.
+pub(crate) enum Head<'conn> {
+    Lent(&'conn mut Arc<RequestHead>),
+    Own(Arc<RequestHead>),
+}
+
+impl Deref for Head<'_> {
+    type Target = Arc<RequestHead>;
+
+    fn deref(&self) -> &Arc<RequestHead> {
+        match self {
+            Head::Lent(head) => head,
+            Head::Own(head) => head,
+        }
+    }
+}
+
+impl DerefMut for Head<'_> {
+    fn deref_mut(&mut self) -> &mut Arc<RequestHead> {
+        match self {
+            Head::Lent(head) => head,
+            Head::Own(head) => head,
+        }
+    }
 }
 
 impl<'conn> Request<'conn> {
@@ -135,7 +163,12 @@ impl<'conn> Request<'conn> {
         head.question = query::normalise_target(target, &mut head.target)
             .expect("a request target is a path such as /a/b?c=d, percent-encoded where needed");
         let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        Request::assemble(Arc::new(head), peer, RequestBody::empty(), Scope::default())
+        Request::assemble(
+            Head::Own(Arc::new(head)),
+            peer,
+            RequestBody::empty(),
+            Scope::default(),
+        )
     }
 
     /// A GET request; see [`Request::new`].
@@ -192,7 +225,7 @@ impl<'conn> Request<'conn> {
     }
 
     pub(crate) fn assemble(
-        head: Arc<RequestHead>,
+        head: Head<'conn>,
         peer: SocketAddr,
         body: RequestBody<'conn>,
         scope: Scope,
@@ -206,6 +239,11 @@ impl<'conn> Request<'conn> {
             extensions: Extensions::new(),
             mounted: 0,
         }
+    }
+
+    /// The head, to be kept beyond the request.
+    pub(crate) fn shared_head(&self) -> Arc<RequestHead> {
+        Arc::clone(&self.head)
     }
 
     /// The method.

@@ -24,6 +24,7 @@ use super::clock::Date;
 use super::lease::{self, Lease};
 use super::respond::{self, Exchange};
 use super::settings::Rules;
+use crate::message::request::Head;
 use crate::message::{Deadline, Duplex, Request, RequestBody, Response, Service, Version};
 use crate::net::deadline::Clock;
 use crate::net::home;
@@ -257,7 +258,7 @@ impl<D: Duplex> Connection<D> {
         };
         body.set_limit(around.rules.body_limit);
         let mut request =
-            Request::assemble(Arc::clone(head), self.peer, body, std::mem::take(scope));
+            Request::assemble(Head::Lent(head), self.peer, body, std::mem::take(scope));
         let answer = home::catch_panic(|| around.service.call(&mut request));
         *scope = std::mem::take(&mut request.scope);
         drop(request);

@@ -67,7 +67,9 @@ pub(super) fn give_back(mut lease: Box<Lease>) {
 
 /// The head's buffers for the next request; new ones if somebody kept the last request's.
 pub(super) fn exclusive(head: &mut Arc<RequestHead>) -> &mut RequestHead {
-    if Arc::get_mut(head).is_none() {
+    // No weak references are made, so the count is the whole truth; `get_mut` would ask twice, and
+    // atomic operations are a good part of what a small request costs.
+    if Arc::strong_count(head) != 1 {
         *head = Arc::default();
     }
     Arc::get_mut(head).expect("no other reference to a head that was just checked or made")

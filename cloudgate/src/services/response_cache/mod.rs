@@ -187,7 +187,7 @@ impl ResponseCache {
             return next(request);
         }
         // As it came: what is behind may change the request, and the next one comes as this one did.
-        let head = Arc::clone(&request.head);
+        let head = request.shared_head();
         let Some(key) = self.store.key(&head) else {
             return next(request);
         };
