@@ -84,7 +84,7 @@ pub(super) fn refuse(
         .required
         .iter()
         .copied()
-        .filter(|name| event.params().get(name).is_none() && request.parameter(name).is_none())
+        .filter(|name| event.params().value(name).is_none() && request.parameter(name).is_none())
         .collect();
     (!missing.is_empty()).then(|| {
         Response::json(&serde_json::json!({

@@ -378,6 +378,13 @@ fn missing_parameters_are_named_and_the_body_is_still_there() {
         (response.status().as_u16(), response.text())
     };
     assert_eq!(post("a=1&b=2"), (200, "a=1&b=2".into()));
+    // In JSON they need not be texts.
+    let json = serde_json::json!({"a": 1, "b": [true]});
+    let response = app.call(&mut Request::post("/7").with_json(&json));
+    assert_eq!(
+        (response.status(), response.text()),
+        (StatusCode::OK, json.to_string())
+    );
     let (status, text) = post("b=2");
     assert_eq!(status, 400);
     assert!(
