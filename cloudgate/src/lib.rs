@@ -59,7 +59,7 @@ pub use app::problem::Problem;
 pub use app::redirect::{NotLocal, Redirect};
 pub use app::rejection::{HttpError, Rejection};
 pub use app::reply::{Html, IntoResponse, Json};
-pub use app::route::Endpoint;
+pub use app::route::{Endpoint, Route};
 pub use app::shared::{Integers, SharedError, SharedLimits, SharedMemory, Strings, WhenFull};
 pub use app::sse::{LastEventId, Sse, SseEvent, SseSender};
 pub use app::state::{Needs, State};
@@ -85,6 +85,7 @@ pub use services::response_cache::ResponseCache;
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::app::host::assert_valid as assert_valid_host;
     pub use crate::app::options::{BoxedMiddleware, RouteOptions};
     pub use crate::app::pattern::assert_valid;
     pub use crate::app::route::{Parcel, ROUTES, RouteEntry, Sendable};

@@ -175,12 +175,12 @@ impl Core {
     ///
     /// # Errors
     /// When its pattern or host is malformed, or another route answers the same requests.
-    pub(super) fn add(&mut self, route: Route) -> Result<(), Error> {
-        let router = match route.options.host {
+    pub(super) fn add(&mut self, mut route: Route) -> Result<(), Error> {
+        let router = match &route.options.host {
             None => &mut self.router,
             Some(host) => {
                 let pattern = HostPattern::parse(host).map_err(|error| Error::Host {
-                    host: host.to_owned(),
+                    host: host.clone(),
                     place: route.place.clone(),
                     reason: error.to_string(),
                 })?;
@@ -188,6 +188,7 @@ impl Core {
             }
         };
         router.insert(&route, self.routes.len(), &self.routes)?;
+        route.layers = options::layers(&route.options);
         self.routes.push(route);
         Ok(())
     }

@@ -17,39 +17,70 @@ pub(crate) enum HostPattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidHost;
 
+impl InvalidHost {
+    /// The text of the error, for `const` code, where `Display` cannot be used.
+    const MESSAGE: &str = "a host is a name without port such as example.com, *.example.com for all names below it, or * for any";
+}
+
 impl fmt::Display for InvalidHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a host is a name without port such as example.com, *.example.com for all names below it, or * for any",
-        )
+        f.write_str(Self::MESSAGE)
+    }
+}
+
+/// Checks a text against the grammar of host patterns, at compile time for `#[route]`.
+const fn check(text: &str) -> Result<(), InvalidHost> {
+    let text = text.as_bytes();
+    if matches!(text, [b'*']) {
+        return Ok(());
+    }
+    let (name, below) = match text {
+        [b'*', b'.', name @ ..] => (name, true),
+        name => (name, false),
+    };
+    if name.len() > 253 || matches!(name, [] | [b'.', ..] | [.., b'.']) {
+        return Err(InvalidHost);
+    }
+    let ipv6 = matches!(name, [b'[', .., b']']) && !below;
+    let mut at = 0;
+    while at < name.len() {
+        let fits = match name[at] {
+            b'-' | b'.' | b'_' => true,
+            b'[' | b']' | b':' => ipv6,
+            byte => byte.is_ascii_alphanumeric(),
+        };
+        if !fits {
+            return Err(InvalidHost);
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Panics if the text is no host pattern. `#[route]` calls it in a `const`, where a panic is a compile error.
+///
+/// # Panics
+///
+/// If the text is no host pattern.
+#[track_caller]
+#[expect(
+    clippy::panic,
+    reason = "in a const this is how a compile error is written"
+)]
+pub const fn assert_valid(host: &str) {
+    if check(host).is_err() {
+        panic!("{}", InvalidHost::MESSAGE);
     }
 }
 
 impl HostPattern {
     pub(crate) fn parse(text: &str) -> Result<HostPattern, InvalidHost> {
+        check(text)?;
         let text = text.to_ascii_lowercase();
-        if text == "*" {
-            return Ok(HostPattern::Any);
-        }
-        let (name, below) = match text.strip_prefix("*.") {
-            Some(name) => (name, true),
-            None => (&*text, false),
-        };
-        let ipv6 = name.starts_with('[') && name.ends_with(']') && !below;
-        let fits = |byte: u8| {
-            byte.is_ascii_alphanumeric()
-                || matches!(byte, b'-' | b'.' | b'_')
-                || (ipv6 && matches!(byte, b'[' | b']' | b':'))
-        };
-        let bounds = !name.is_empty() && !name.starts_with('.') && !name.ends_with('.');
-        if name.len() > 253 || !bounds || !name.bytes().all(fits) {
-            return Err(InvalidHost);
-        }
-        Ok(if below {
-            let suffix = format!(".{name}");
-            HostPattern::Below(std::cmp::Reverse(suffix.len()), suffix)
-        } else {
-            HostPattern::Exact(text)
+        Ok(match text.strip_prefix('*') {
+            None => HostPattern::Exact(text),
+            Some("") => HostPattern::Any,
+            Some(suffix) => HostPattern::Below(std::cmp::Reverse(suffix.len()), suffix.to_owned()),
         })
     }
 

@@ -16,7 +16,7 @@ mod error_page;
 pub mod event;
 pub mod extract;
 pub mod form;
-mod host;
+pub(crate) mod host;
 pub mod html;
 pub(crate) mod multipart;
 pub mod options;
@@ -84,7 +84,7 @@ impl App {
         // The linker decides the order of the slice; errors must not depend on it.
         entries.sort_by_key(|entry| (entry.file, entry.line, entry.pattern));
         for entry in entries {
-            app.add(Route::gathered(entry));
+            app.insert(Route::gathered(entry));
         }
         app
     }
@@ -105,14 +105,15 @@ impl App {
     ///
     /// A malformed pattern, or a second route for the same requests, is an error at start.
     #[track_caller]
-    pub fn route<Kind>(
-        mut self,
-        method: Method,
-        pattern: &str,
-        endpoint: impl Endpoint<Kind>,
-    ) -> App {
-        let place = spell(Location::caller());
-        self.add(Route::explicit(method, pattern, endpoint, place));
+    pub fn route<Kind>(self, method: Method, pattern: &str, endpoint: impl Endpoint<Kind>) -> App {
+        self.add(Route::new(method, pattern, endpoint))
+    }
+
+    /// Adds a route that asks something of its requests, such as a limit of its own for bodies; see
+    /// [`Route`].
+    #[expect(clippy::should_implement_trait, reason = "a route is not added by `+`")]
+    pub fn add(mut self, route: Route) -> App {
+        self.insert(route);
         self
     }
 
@@ -277,7 +278,7 @@ impl App {
         Arc::make_mut(&mut self.core)
     }
 
-    fn add(&mut self, route: Route) {
+    fn insert(&mut self, route: Route) {
         if let Err(error) = self.core_mut().add(route) {
             self.note(error);
         }

@@ -1,5 +1,7 @@
 //! What does a route ask of a request before its handler is called?
 
+use std::time::Duration;
+
 use http::StatusCode;
 
 use super::event::Event;
@@ -12,6 +14,8 @@ use crate::message::{Layer, Middleware, Request, Response};
 pub struct RouteOptions {
     /// The most bytes of a body.
     pub body_limit: Option<u64>,
+    /// How long the handler may take.
+    pub timeout: Option<Duration>,
     /// For which hosts it is; `None` for all.
     pub host: Option<&'static str>,
     /// The parameters without which there is no answer.
@@ -26,11 +30,36 @@ impl RouteOptions {
     /// Nothing in particular.
     pub const NONE: RouteOptions = RouteOptions {
         body_limit: None,
+        timeout: None,
         host: None,
         required: &[],
         private: false,
         wrap: &[],
     };
+}
+
+/// The options of a route of one application, from `#[route]` or from [`Route`](super::route::Route).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(super) body_limit: Option<u64>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) host: Option<String>,
+    pub(super) required: Vec<String>,
+    pub(super) private: bool,
+    pub(super) wrap: Vec<Layer>,
+}
+
+impl From<&RouteOptions> for Options {
+    fn from(options: &RouteOptions) -> Options {
+        Options {
+            body_limit: options.body_limit,
+            timeout: options.timeout,
+            host: options.host.map(str::to_owned),
+            required: options.required.iter().map(ToString::to_string).collect(),
+            private: options.private,
+            wrap: options.wrap.iter().map(|make| make().0).collect(),
+        }
+    }
 }
 
 /// A middleware of a route.
@@ -49,14 +78,14 @@ impl std::fmt::Debug for BoxedMiddleware {
     }
 }
 
-/// The middlewares of a route with these options.
-pub(super) fn layers(options: &RouteOptions) -> Vec<Layer> {
-    options.wrap.iter().map(|make| make().0).collect()
+/// The middlewares of a route with these options, the first one outermost.
+pub(super) fn layers(options: &Options) -> Vec<Layer> {
+    options.wrap.clone()
 }
 
 /// The answer to a request that the options do not let through.
 pub(super) fn refuse(
-    options: &RouteOptions,
+    options: &Options,
     api_keys: &[String],
     request: &mut Request<'_>,
 ) -> Option<Response> {
@@ -83,7 +112,7 @@ pub(super) fn refuse(
     let missing: Vec<&str> = options
         .required
         .iter()
-        .copied()
+        .map(String::as_str)
         .filter(|name| event.params().value(name).is_none() && request.parameter(name).is_none())
         .collect();
     (!missing.is_empty()).then(|| {

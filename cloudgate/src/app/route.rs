@@ -1,15 +1,17 @@
 //! What is a route, and how do routes find into the program?
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 
-use super::options::{self, RouteOptions};
+use super::options::{Options, RouteOptions};
 use super::pattern;
 use super::reply::IntoResponse;
 use super::state::Needs;
-use crate::message::{Layer, Request, Response};
+use crate::message::{Layer, Middleware, Request, Response};
 use crate::net::home::{Busy, watchdog};
 
 /// Every `#[route]` of the program, gathered by the linker before `main` begins.
@@ -37,17 +39,44 @@ pub struct RouteEntry {
     pub line: u32,
 }
 
-/// A route of one application.
+/// A route with what it asks of requests, for [`App::add`](crate::App::add): what `#[route]` says in its
+/// attribute, in code.
+///
+/// ```
+/// use cloudgate::{App, Next, Request, Response, Route, Status};
+///
+/// fn no_store(request: &mut Request<'_>, next: Next<'_>) -> Response {
+///     next.run(request).header("Cache-Control", "no-store")
+/// }
+///
+/// fn rename(request: &mut Request<'_>) -> String {
+///     format!("{} has a name now", request.parameter("id").unwrap_or("?"))
+/// }
+///
+/// let app = App::new().api_keys(["secret"]).add(
+///     Route::post("/users/{id}/name", rename)
+///         .body_limit(64 << 10)
+///         .params(["name"])
+///         .private()
+///         .wrap(no_store),
+/// );
+/// let post = |body| Request::post("/users/7/name?apiKey=secret").with_json(&body);
+/// let mut request = post(serde_json::json!({"name": "Ada"}));
+/// assert_eq!(app.call(&mut request).text(), "7 has a name now");
+/// assert_eq!(app.call(&mut post(serde_json::json!({}))).status(), Status::BAD_REQUEST);
+/// assert_eq!(app.call(&mut Request::post("/users/7/name")).status(), Status::FORBIDDEN);
+/// ```
 #[derive(Clone)]
-pub(crate) struct Route {
+#[must_use = "a route answers nothing until App::add takes it"]
+pub struct Route {
     pub(crate) methods: Vec<Method>,
     pub(crate) pattern: String,
     /// The names of the pattern's parameters, in order.
     pub(crate) parameters: Vec<String>,
     pub(crate) handler: Handler,
     pub(crate) needs: fn(&mut Needs),
-    pub(crate) options: RouteOptions,
-    /// The middlewares in front of the handler alone.
+    pub(crate) options: Options,
+    /// The middlewares in front of the handler alone, from the options.
     pub(crate) layers: Vec<Layer>,
     /// Where it was written: `file:line`.
     pub(crate) place: String,
@@ -72,6 +101,99 @@ impl Handler {
 }
 
 impl Route {
+    /// A route for any method: the endpoint takes nothing or a `&mut Request<'_>`.
+    ///
+    /// A malformed pattern is an error at start.
+    #[track_caller]
+    pub fn new<Kind>(method: Method, pattern: &str, endpoint: impl Endpoint<Kind>) -> Route {
+        let place = super::spell(Location::caller());
+        Route {
+            label: label(method.as_str(), pattern, &place),
+            methods: vec![method],
+            pattern: pattern.to_owned(),
+            parameters: names(pattern),
+            handler: Handler::Closure(Arc::new(move |request| endpoint.answer(request))),
+            needs: |_| (),
+            options: Options::default(),
+            layers: Vec::new(),
+            place,
+        }
+    }
+
+    /// A GET route, which answers HEAD too; see [`Route::new`].
+    #[track_caller]
+    pub fn get<Kind>(pattern: &str, endpoint: impl Endpoint<Kind>) -> Route {
+        Route::new(Method::GET, pattern, endpoint)
+    }
+
+    /// A POST route; see [`Route::new`].
+    #[track_caller]
+    pub fn post<Kind>(pattern: &str, endpoint: impl Endpoint<Kind>) -> Route {
+        Route::new(Method::POST, pattern, endpoint)
+    }
+
+    /// A PUT route; see [`Route::new`].
+    #[track_caller]
+    pub fn put<Kind>(pattern: &str, endpoint: impl Endpoint<Kind>) -> Route {
+        Route::new(Method::PUT, pattern, endpoint)
+    }
+
+    /// A PATCH route; see [`Route::new`].
+    #[track_caller]
+    pub fn patch<Kind>(pattern: &str, endpoint: impl Endpoint<Kind>) -> Route {
+        Route::new(Method::PATCH, pattern, endpoint)
+    }
+
+    /// A DELETE route; see [`Route::new`].
+    #[track_caller]
+    pub fn delete<Kind>(pattern: &str, endpoint: impl Endpoint<Kind>) -> Route {
+        Route::new(Method::DELETE, pattern, endpoint)
+    }
+
+    /// The most bytes of a body; more is 413. Without it the limit is the server's, 2 MiB by default,
+    /// and this one may be higher.
+    pub fn body_limit(mut self, bytes: u64) -> Route {
+        self.options.body_limit = Some(bytes);
+        self
+    }
+
+    /// How long the handler may take.
+    pub fn timeout(mut self, limit: Duration) -> Route {
+        self.options.timeout = Some(limit);
+        self
+    }
+
+    /// Answers requests for these hosts only: a name, `*.example.com` for all names below it, or `*`.
+    /// Of several routes for one path the one for the more exact host answers.
+    ///
+    /// What is no host is an error at start.
+    pub fn host(mut self, host: &str) -> Route {
+        self.options.host = Some(host.to_owned());
+        self
+    }
+
+    /// Answers 400, with the list of those missing, where one of these parameters is neither among
+    /// those of the request, as [`Event::params`](crate::Event::params) gives them, nor in the pattern.
+    pub fn params<Name: Into<String>>(mut self, names: impl IntoIterator<Item = Name>) -> Route {
+        self.options
+            .required
+            .extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Answers 403 to a client that shows none of the keys of [`App::api_keys`](crate::App::api_keys).
+    pub fn private(mut self) -> Route {
+        self.options.private = true;
+        self
+    }
+
+    /// Puts a middleware in front of this route alone, behind those of the application. The one that was
+    /// added first sees a request first; a request that is refused by an option above comes to none.
+    pub fn wrap(mut self, middleware: impl Middleware) -> Route {
+        self.options.wrap.push(Layer::new(middleware));
+        self
+    }
+
     pub(crate) fn gathered(entry: &RouteEntry) -> Route {
         let place = format!("{}:{}", entry.file, entry.line);
         Route {
@@ -85,28 +207,9 @@ impl Route {
             parameters: names(entry.pattern),
             handler: Handler::Function(entry.handler),
             needs: entry.needs,
-            options: entry.options,
-            layers: options::layers(&entry.options),
-            label: label(&entry.methods.join(" "), entry.pattern, &place),
-            place,
-        }
-    }
-
-    pub(crate) fn explicit<Kind>(
-        method: Method,
-        pattern: &str,
-        endpoint: impl Endpoint<Kind>,
-        place: String,
-    ) -> Route {
-        Route {
-            label: label(method.as_str(), pattern, &place),
-            methods: vec![method],
-            pattern: pattern.to_owned(),
-            parameters: names(pattern),
-            handler: Handler::Closure(Arc::new(move |request| endpoint.answer(request))),
-            needs: |_| (),
-            options: RouteOptions::NONE,
+            options: Options::from(&entry.options),
             layers: Vec::new(),
+            label: label(&entry.methods.join(" "), entry.pattern, &place),
             place,
         }
     }

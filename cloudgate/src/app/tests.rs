@@ -301,9 +301,7 @@ fn routes_of_a_host_win_over_those_of_any() {
         ("x.h", "/a", "exact"),
         ("x.h", "/b", "exact"),
     ] {
-        let mut route = Route::explicit(Method::GET, pattern, move || text, "here:1".into());
-        route.options.host = Some(host);
-        app.add(route);
+        app = app.add(Route::get(pattern, move || text).host(host));
     }
     let at = |host: &str, method: Method, path: &str| {
         let response = app.call(&mut Request::new(method, path).with_header("Host", host));
@@ -317,19 +315,15 @@ fn routes_of_a_host_win_over_those_of_any() {
     assert_eq!(at("x.h", Method::PUT, "/b").0, 405);
 }
 
-fn with_options(change: impl FnOnce(&mut options::RouteOptions)) -> App {
+fn with_options(change: impl FnOnce(Route) -> Route) -> App {
     let echo =
         |request: &mut Request<'_>| request.body().read_all().map_err(crate::Rejection::from);
-    let mut route = Route::explicit(Method::POST, "/{id}", echo, "here:1".into());
-    change(&mut route.options);
-    let mut app = App::new();
-    app.add(route);
-    app
+    App::new().add(change(Route::post("/{id}", echo)))
 }
 
 #[test]
 fn a_body_limit_holds_for_its_route() {
-    let app = with_options(|options| options.body_limit = Some(3));
+    let app = with_options(|route| route.body_limit(3));
     for (body, status) in [("abc", 200), ("abcd", 413)] {
         let response = app.call(&mut Request::post("/x").with_body(body));
         assert_eq!(response.status(), status);
@@ -338,10 +332,12 @@ fn a_body_limit_holds_for_its_route() {
 
 #[test]
 fn a_private_route_wants_one_of_the_keys() {
-    let private = || with_options(|options| options.private = true);
+    let private = || with_options(Route::private);
     let error = private().start().unwrap_err().to_string();
     assert!(
-        error.contains("here:1 is private") && error.contains(".api_keys("),
+        error.contains("app/tests.rs:")
+            && error.contains(" is private")
+            && error.contains(".api_keys("),
         "{error}"
     );
     assert!(private().api_keys([""]).start().is_err());
@@ -370,7 +366,7 @@ fn a_private_route_wants_one_of_the_keys() {
 
 #[test]
 fn missing_parameters_are_named_and_the_body_is_still_there() {
-    let app = with_options(|options| options.required = &["id", "a", "b"]);
+    let app = with_options(|route| route.params(["id", "a", "b"]));
     let post = |body: &'static str| {
         let request =
             Request::post("/7").with_header("Content-Type", "application/x-www-form-urlencoded");

@@ -49,6 +49,7 @@ pub trait Middleware: Send + Sync + 'static {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F> Middleware for F
 where
     F: Fn(&mut Request<'_>, Next<'_>) -> Response + Send + Sync + 'static,
