@@ -6,6 +6,9 @@
 #[path = "ui/pass/handlers.rs"]
 mod handlers;
 
+#[path = "ui/pass/options.rs"]
+mod options;
+
 #[path = "ui/pass/tree.rs"]
 mod tree;
 

@@ -1,4 +1,4 @@
-//! What does `#[route(...)]` say: which methods, which pattern, on which thread?
+//! What does the attribute of a route say: which methods, which pattern, which options?
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -6,6 +6,25 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Ident, Lit, LitStr, Token, token};
 
 use crate::mistakes::Mistakes;
+use crate::options::{self, Options};
+use crate::spelling::{METHODS, likeliest, nearest, refusal};
+
+/// Which of the macros it is: `#[route]`, or one that stands for a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attribute {
+    Route,
+    /// The name of the macro, and the method.
+    Method(&'static str, &'static str),
+}
+
+impl Attribute {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Attribute::Route => "route",
+            Attribute::Method(name, _) => name,
+        }
+    }
+}
 
 /// The parsed argument list of the attribute.
 pub(crate) struct Route {
@@ -13,25 +32,22 @@ pub(crate) struct Route {
     pub(crate) methods: Vec<&'static str>,
     /// Whether it is a valid pattern is decided by the library's own `const fn`: the grammar of patterns exists once.
     pub(crate) pattern: Option<LitStr>,
-    pub(crate) thread: Thread,
-}
-
-/// Where the handler runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thread {
-    /// On the worker of the connection, which serves others only while the handler waits.
-    Worker,
-    /// On one that may block.
-    Blocking,
+    pub(crate) options: Options,
 }
 
 /// Reads the whole list and notes every mistake in it.
-pub(crate) fn parse(arguments: TokenStream, mistakes: &mut Mistakes) -> Route {
+pub(crate) fn parse(
+    attribute: Attribute,
+    arguments: TokenStream,
+    mistakes: &mut Mistakes,
+) -> Route {
     let mut list = List {
+        attribute,
         methods: Vec::new(),
         pattern: None,
         pattern_was_tried: false,
-        thread: Thread::Worker,
+        options: Options::default(),
+        seen: Vec::new(),
         mistakes,
     };
     let read = (|input: ParseStream<'_>| {
@@ -48,35 +64,37 @@ pub(crate) fn parse(arguments: TokenStream, mistakes: &mut Mistakes) -> Route {
         list.mistakes.push(error);
     }
     if list.pattern.is_none() && !list.pattern_was_tried {
-        list.mistakes.at(
-            Span::call_site(),
-            "the pattern is missing: write #[route(\"/path\")], or with a method #[route(POST, \"/path\")]",
-        );
+        let missing = match attribute {
+            Attribute::Route => {
+                "the pattern is missing: write #[route(\"/path\")], or with a method #[route(POST, \"/path\")]".to_owned()
+            }
+            Attribute::Method(name, _) => {
+                format!("the pattern is missing: write #[{name}(\"/path\")]")
+            }
+        };
+        list.mistakes.at(Span::call_site(), missing);
     }
-    if list.methods.is_empty() {
-        list.methods.push("GET");
+    match attribute {
+        Attribute::Method(_, method) => list.methods.push(method),
+        Attribute::Route if list.methods.is_empty() => list.methods.push("GET"),
+        Attribute::Route => {}
     }
     Route {
         methods: list.methods,
         pattern: list.pattern,
-        thread: list.thread,
+        options: list.options,
     }
 }
 
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-
-const ALLOWED: &str = "#[route] takes methods (GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS), then one pattern, and then `blocking` \
-                       where that is wanted, such as #[route(POST, \"/orders/{id}\", blocking)]";
-
-/// The option for a handler that may hold its thread for long.
-const BLOCKING: &str = "blocking";
-
 struct List<'a> {
+    attribute: Attribute,
     methods: Vec<&'static str>,
     pattern: Option<LitStr>,
     /// Something stood where the pattern belongs and was reported: "missing" would be one message too many.
     pattern_was_tried: bool,
-    thread: Thread,
+    options: Options,
+    /// The names of the options that were there.
+    seen: Vec<&'static str>,
     mistakes: &'a mut Mistakes,
 }
 
@@ -88,10 +106,24 @@ impl List<'_> {
             let name = input.call(Ident::parse_any)?;
             self.take_name(&name, input)?;
         } else {
-            self.mistakes.at(input.span(), ALLOWED);
+            self.mistakes.at(input.span(), self.allowed());
             skip_to_comma(input)?;
         }
         Ok(())
+    }
+
+    /// What may stand in the list.
+    fn allowed(&self) -> String {
+        let options = options::NAMES.map(|name| format!("`{name}`")).join(", ");
+        match self.attribute {
+            Attribute::Route => format!(
+                "#[route] takes methods (GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS), then one pattern, and then options ({options}), \
+                 such as #[route(POST, \"/orders/{{id}}\", body_limit = \"10 MiB\")]"
+            ),
+            Attribute::Method(name, _) => format!(
+                "#[{name}] takes one pattern, and then options ({options}), such as #[{name}(\"/orders/{{id}}\", timeout = \"5s\")]"
+            ),
+        }
     }
 
     fn take_literal(&mut self, literal: Lit) {
@@ -110,66 +142,98 @@ impl List<'_> {
                 format_args!("a method is written without quotes: {method}"),
             );
         } else if self.pattern.is_some() {
+            let name = self.attribute.name();
             self.mistakes.on(
                 &literal,
-                "a route has one pattern: for another one write a second #[route(...)] above the same function",
+                format_args!("a route has one pattern: for another one write a second #[{name}(...)] above the same function"),
             );
         } else {
             self.pattern = Some(literal);
         }
     }
 
-    /// A name is the option or a method, unless what follows it makes it something else.
+    /// A name is an option or a method, unless what follows it makes it something else.
     fn take_name(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
-        if name == BLOCKING && (input.is_empty() || input.peek(Token![,])) {
-            self.take_blocking(name);
-            Ok(())
-        } else if name == BLOCKING {
-            self.mistakes.at(
-                name.span(),
-                "`blocking` is written alone, such as #[route(\"/path\", blocking)]",
-            );
-            skip_to_comma(input)
-        } else if input.peek(Token![=]) || input.peek(token::Paren) {
-            self.mistakes.at(
-                name.span(),
-                format_args!("`{name}` is not an option: {ALLOWED}"),
-            );
+        if let Some(option) = options::NAMES.into_iter().find(|option| name == option) {
+            return self.take_option(option, name.span(), input);
+        }
+        if input.peek(Token![=]) || input.peek(token::Paren) {
+            self.refuse_option(name);
             skip_to_comma(input)
         } else if input.peek(Token![::]) {
             self.mistakes.at(
                 name.span(),
-                format_args!("a method is written as one word, such as POST: {ALLOWED}"),
+                format_args!(
+                    "a method is written as one word, such as POST: {}",
+                    self.allowed()
+                ),
             );
             skip_to_comma(input)
         } else {
-            self.take_method(name);
+            match self.attribute {
+                Attribute::Route => self.take_method(name),
+                Attribute::Method(attribute, method) => {
+                    self.refuse_method(name, attribute, method);
+                }
+            }
             Ok(())
         }
     }
 
-    fn take_blocking(&mut self, name: &Ident) {
-        if self.pattern.is_none() && !self.pattern_was_tried {
+    fn take_option(
+        &mut self,
+        option: &'static str,
+        place: Span,
+        input: ParseStream<'_>,
+    ) -> syn::Result<()> {
+        if self.seen.contains(&option) {
             self.mistakes.at(
-                name.span(),
-                "`blocking` comes after the pattern, such as #[route(\"/path\", blocking)]",
+                place,
+                match option {
+                    "params" | "wrap" => {
+                        format!("`{option}` is written twice: make one list of both")
+                    }
+                    _ => format!("`{option}` is written twice: once is enough"),
+                },
             );
-        } else if self.thread == Thread::Blocking {
-            self.mistakes
-                .at(name.span(), "`blocking` is written twice: once is enough");
+        } else if self.pattern.is_none() && !self.pattern_was_tried {
+            self.mistakes.at(
+                place,
+                format_args!(
+                    "`{option}` comes after the pattern, such as #[{}(\"/path\", {})]",
+                    self.attribute.name(),
+                    options::example(option)
+                ),
+            );
         }
-        self.thread = Thread::Blocking;
+        self.seen.push(option);
+        let attribute = self.attribute.name();
+        self.options
+            .read(option, place, attribute, input, self.mistakes)
+    }
+
+    fn refuse_option(&mut self, name: &Ident) {
+        let meant = likeliest(&name.to_string().to_ascii_lowercase(), &options::NAMES);
+        match meant {
+            Some(option) => self.mistakes.at(
+                name.span(),
+                format_args!(
+                    "`{name}` is not an option: did you mean `{}`?",
+                    options::example(option)
+                ),
+            ),
+            None => self.mistakes.at(
+                name.span(),
+                format_args!("`{name}` is not an option: {}", self.allowed()),
+            ),
+        }
     }
 
     fn take_method(&mut self, name: &Ident) {
         let text = name.to_string();
         let Some(method) = METHODS.into_iter().find(|method| *method == text) else {
-            let nearest = nearest(&text.to_ascii_uppercase());
-            if self.pattern.is_some() && nearest.is_none() {
-                self.mistakes.at(
-                    name.span(),
-                    format_args!("`{name}` is not an option: {ALLOWED}"),
-                );
+            if self.pattern.is_some() && nearest(&text.to_ascii_uppercase()).is_none() {
+                self.refuse_option(name);
             } else {
                 self.mistakes.at(name.span(), refusal(&text));
             }
@@ -189,54 +253,30 @@ impl List<'_> {
             self.methods.push(method);
         }
     }
-}
 
-fn refusal(name: &str) -> String {
-    match name.to_ascii_uppercase().as_str() {
-        "TRACE" => {
-            "TRACE cannot be a route: its answer repeats the request, and so shows its cookies and credentials to scripts".to_owned()
-        }
-        "CONNECT" => "CONNECT cannot be a route: it names a host and a port, not a path that a pattern could match".to_owned(),
-        upper => match nearest(upper) {
-            Some(method) => format!("unknown method `{name}`: did you mean {method}?"),
-            None => format!("unknown method `{name}`: the methods are GET, POST, PUT, PATCH, DELETE, HEAD and OPTIONS"),
-        },
-    }
-}
-
-/// The method that was probably meant: the same up to two letters, or cut short.
-fn nearest(upper: &str) -> Option<&'static str> {
-    let cut_short = METHODS
-        .into_iter()
-        .find(|method| upper.len() >= 3 && method.starts_with(upper));
-    cut_short.or_else(|| {
-        METHODS
-            .into_iter()
-            .map(|method| (distance(upper, method), method))
-            .filter(|(distance, method)| *distance <= 2 && *distance < method.len() - 1)
-            .min_by_key(|(distance, _)| *distance)
-            .map(|(_, method)| method)
-    })
-}
-
-/// Levenshtein: how many letters are to be added, removed or changed.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, other_letter) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other_letter);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+    /// A single word in an attribute that stands for a method already.
+    fn refuse_method(&mut self, name: &Ident, attribute: &str, method: &str) {
+        let upper = name.to_string().to_ascii_uppercase();
+        if upper == method {
+            self.mistakes.at(
+                name.span(),
+                format_args!("#[{attribute}] stands for {method} already: leave `{name}` out"),
+            );
+        } else if METHODS.contains(&&*upper) {
+            self.mistakes.at(
+                name.span(),
+                format_args!(
+                    "#[{attribute}] is for {method} alone: leave `{name}` out, or write #[route({method}, {upper}, \"/path\")] for both"
+                ),
+            );
+        } else {
+            self.refuse_option(name);
         }
     }
-    row[other.len()]
 }
 
 /// After a mistake: the next entry may hold another one.
-fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
+pub(crate) fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
     while !input.is_empty() && !input.peek(Token![,]) {
         input.parse::<TokenTree>()?;
     }
@@ -246,10 +286,15 @@ fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Thread;
 
     fn read(arguments: &str) -> (Route, Vec<String>) {
+        read_as(Attribute::Route, arguments)
+    }
+
+    fn read_as(attribute: Attribute, arguments: &str) -> (Route, Vec<String>) {
         let mut mistakes = Mistakes::default();
-        let route = parse(arguments.parse().unwrap(), &mut mistakes);
+        let route = parse(attribute, arguments.parse().unwrap(), &mut mistakes);
         (route, mistakes.messages())
     }
 
@@ -264,7 +309,12 @@ mod tests {
     /// Each of `starts` begins the message of one mistake, in order, and there are no others.
     #[track_caller]
     fn refuses(arguments: &str, starts: &[&str]) {
-        let (_, messages) = read(arguments);
+        refuses_as(Attribute::Route, arguments, starts);
+    }
+
+    #[track_caller]
+    fn refuses_as(attribute: Attribute, arguments: &str, starts: &[&str]) {
+        let (_, messages) = read_as(attribute, arguments);
         assert_eq!(messages.len(), starts.len(), "{arguments}: {messages:#?}");
         for (message, start) in messages.iter().zip(starts) {
             assert!(
@@ -296,7 +346,7 @@ mod tests {
         ] {
             let (route, messages) = read(arguments);
             assert_eq!(messages, [""; 0], "{arguments}");
-            assert_eq!(route.thread, want, "{arguments}");
+            assert_eq!(route.options.thread, want, "{arguments}");
         }
         refuses("blocking, \"/\"", &["`blocking` comes after the pattern"]);
         refuses(
@@ -313,7 +363,10 @@ mod tests {
         refuses("\"/\", blocking = true", &["`blocking` is written alone"]);
         refuses("\"/\", blocking(4)", &["`blocking` is written alone"]);
         refuses("\"/\", Blocking", &["`Blocking` is not an option"]);
-        refuses("\"/\", timeout", &["`timeout` is not an option"]);
+        refuses(
+            "\"/\", timeout",
+            &["`timeout` takes a value, such as #[route(\"/path\", timeout = \"5s\")]"],
+        );
         refuses(
             "\"/\", post",
             &["unknown method `post`: did you mean POST?"],
@@ -355,7 +408,7 @@ mod tests {
         );
         refuses("Method::POST, \"/\"", &["a method is written as one word"]);
         refuses("\"/\", \"/b\"", &["a route has one pattern"]);
-        refuses("\"/\", timeout = 5", &["`timeout` is not an option"]);
+        refuses("\"/\", timeout = 5", &["the unit is missing"]);
         refuses("methods(GET, POST), \"/\"", &["`methods` is not an option"]);
         refuses("b\"/\"", &["the pattern is a string"]);
         refuses("404", &["the pattern is a string"]);
@@ -364,6 +417,70 @@ mod tests {
             &["#[route] takes methods", "the pattern is missing"],
         );
         refuses("GET \"/\"", &["expected `,`", "the pattern is missing"]);
+    }
+
+    #[test]
+    fn an_option_is_recognised_although_it_is_misspelt() {
+        for (arguments, start) in [
+            (
+                "\"/\", timeuot = \"5s\"",
+                "`timeuot` is not an option: did you mean `timeout = \"5s\"`?",
+            ),
+            (
+                "\"/\", param(\"a\")",
+                "`param` is not an option: did you mean `params(\"name\", \"age\")`?",
+            ),
+            (
+                "\"/\", bodylimit = 5",
+                "`bodylimit` is not an option: did you mean `body_limit = \"10 MiB\"`?",
+            ),
+            (
+                "\"/\", Private",
+                "`Private` is not an option: did you mean `private`?",
+            ),
+            (
+                "\"/\", name = \"x\"",
+                "`name` is not an option: #[route] takes methods",
+            ),
+        ] {
+            refuses(arguments, &[start]);
+        }
+    }
+
+    #[test]
+    fn an_attribute_of_a_method_takes_no_methods() {
+        let get = Attribute::Method("get", "GET");
+        let (route, messages) = read_as(get, "\"/a\", private, blocking,");
+        assert_eq!(messages, [""; 0]);
+        assert_eq!(route.methods, ["GET"]);
+        assert_eq!(route.pattern.unwrap().value(), "/a");
+        assert!(route.options.private && route.options.thread == Thread::Blocking);
+        for (arguments, start) in [
+            ("", "the pattern is missing: write #[get(\"/path\")]"),
+            (
+                "GET, \"/\"",
+                "#[get] stands for GET already: leave `GET` out",
+            ),
+            (
+                "get, \"/\"",
+                "#[get] stands for GET already: leave `get` out",
+            ),
+            (
+                "POST, \"/\"",
+                "#[get] is for GET alone: leave `POST` out, or write #[route(GET, POST, \"/path\")] for both",
+            ),
+            ("\"/\", POST", "#[get] is for GET alone"),
+            (
+                "ANY, \"/\"",
+                "`ANY` is not an option: #[get] takes one pattern",
+            ),
+            (
+                "\"/\", private()",
+                "`private` is written alone, such as #[get(",
+            ),
+        ] {
+            refuses_as(get, arguments, &[start]);
+        }
     }
 
     #[test]

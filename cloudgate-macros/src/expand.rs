@@ -6,17 +6,28 @@ use syn::LitStr;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::attr::{Route, Thread};
+use crate::attr::{Attribute, Route};
 use crate::handler::{Argument, Handler};
 use crate::mistakes::Mistakes;
+use crate::options::{Options, Thread};
 
 /// The user's item, unchanged, and beside it either the route or the mistakes.
-pub(crate) fn route(arguments: TokenStream, item: &TokenStream) -> TokenStream {
+pub(crate) fn route(
+    attribute: Attribute,
+    arguments: TokenStream,
+    item: &TokenStream,
+) -> TokenStream {
     let mut mistakes = Mistakes::default();
-    let route = crate::attr::parse(arguments, &mut mistakes);
-    let handler = crate::handler::parse(item.clone(), &mut mistakes);
-    if let (Some(handler), Thread::Blocking) = (&handler, route.thread) {
-        crate::handler::check_blocking(handler, &mut mistakes);
+    let route = crate::attr::parse(attribute, arguments, &mut mistakes);
+    let handler = crate::handler::parse(item.clone(), attribute.name(), &mut mistakes);
+    if let Some(handler) = &handler {
+        if route.options.thread == Thread::Blocking {
+            crate::handler::check_blocking(handler, &mut mistakes);
+        }
+        crate::fit::check_body(handler, &mut mistakes);
+        if let Some(pattern) = &route.pattern {
+            crate::fit::check_path(handler, pattern, &route.options, &mut mistakes);
+        }
     }
     let beside = match (handler, &route.pattern) {
         (Some(handler), Some(pattern)) if mistakes.is_empty() => block(&route, pattern, &handler),
@@ -31,16 +42,21 @@ fn block(route: &Route, pattern: &LitStr, handler: &Handler) -> TokenStream {
     let attributes = &handler.attributes;
     let methods = &route.methods;
     let name = handler.name.unraw().to_string();
-    let call = call(handler, route.thread);
+    let call = call(handler, route.options.thread);
     let needs = needs(handler);
     // The caret stands under the pattern: `assert_valid` is `#[track_caller]`, and the whole call has the literal's span.
     let check = quote_spanned!(pattern.span()=> const _: () = ::cloudgate::__private::assert_valid(#pattern););
+    let check_host = route.options.host.as_ref().map(|host| {
+        quote_spanned!(host.span()=> const _: () = ::cloudgate::__private::assert_valid_host(#host);)
+    });
+    let options = options(&route.options);
     // Both functions are closures in one body, because the compiler reports an error once for each body: a type that is no
     // extractor would be reported twice, for the call and for the needs.
     quote! {
         #(#attributes)*
         const _: () = {
             #check
+            #check_host
 
             #[::cloudgate::__private::linkme::distributed_slice(::cloudgate::__private::ROUTES)]
             #[linkme(crate = ::cloudgate::__private::linkme)]
@@ -49,13 +65,65 @@ fn block(route: &Route, pattern: &LitStr, handler: &Handler) -> TokenStream {
                 pattern: #pattern,
                 handler: #call,
                 needs: #needs,
-                options: ::cloudgate::__private::RouteOptions::NONE,
+                options: #options,
                 name: ::core::concat!(::core::module_path!(), "::", #name),
                 file: ::core::file!(),
                 line: ::core::line!(),
             };
         };
     }
+}
+
+/// What the attribute says besides methods and pattern, as a constant.
+fn options(options: &Options) -> TokenStream {
+    let Options {
+        body_limit,
+        timeout,
+        host,
+        params,
+        private,
+        thread: _,
+        wrap,
+    } = options;
+    let mut fields = Vec::new();
+    if let Some(bytes) = body_limit {
+        fields.push(quote!(body_limit = ::core::option::Option::Some(#bytes)));
+    }
+    if let Some(timeout) = timeout {
+        let (seconds, nanos) = (timeout.as_secs(), timeout.subsec_nanos());
+        fields.push(quote! {
+            timeout = ::core::option::Option::Some(::core::time::Duration::new(#seconds, #nanos))
+        });
+    }
+    if let Some(host) = host {
+        fields.push(quote!(host = ::core::option::Option::Some(#host)));
+    }
+    if !params.is_empty() {
+        fields.push(quote!(required = &[#(#params),*]));
+    }
+    if *private {
+        fields.push(quote!(private = true));
+    }
+    if !wrap.is_empty() {
+        // The caret stands under the whole expression: the call around it begins with a token of its place.
+        let each = wrap.iter().map(|middleware| {
+            let (start, _) = ends(middleware);
+            let make = quote_spanned!(start=> ::cloudgate::__private::BoxedMiddleware::new);
+            quote!(|| #make(#middleware))
+        });
+        fields.push(quote!(wrap = &[#(#each),*]));
+    }
+    let none = quote!(::cloudgate::__private::RouteOptions::NONE);
+    if fields.is_empty() {
+        return none;
+    }
+    // Not `..NONE`: where every field is set, lints in the user's program would call that needless.
+    let options = local("options");
+    quote!({
+        let mut #options = #none;
+        #(#options.#fields;)*
+        #options
+    })
 }
 
 /// The adapter from the router's one signature to the handler's own.

@@ -31,13 +31,18 @@ pub(crate) enum Argument {
 /// Reads the function's signature and notes every mistake in it. `None` if the item is no function at all.
 ///
 /// The body stays unread: the compiler reports its mistakes better, and an editor's half-written body is no reason to lose the route.
-pub(crate) fn parse(item: TokenStream, mistakes: &mut Mistakes) -> Option<Handler> {
+pub(crate) fn parse(
+    item: TokenStream,
+    attribute: &str,
+    mistakes: &mut Mistakes,
+) -> Option<Handler> {
     let read = (|input: ParseStream<'_>| {
         let attributes = input.call(Attribute::parse_outer)?;
         input.parse::<Visibility>()?;
         if !is_function(input)? {
-            return Err(input
-                .error("#[route] belongs on a function, such as `fn page() -> Response { … }`"));
+            return Err(input.error(format_args!(
+                "#[{attribute}] belongs on a function, such as `fn page() -> Response {{ … }}`"
+            )));
         }
         let signature: Signature = input.parse()?;
         input.parse::<TokenStream>()?;
@@ -229,7 +234,7 @@ fn owned(referenced: &Type) -> &'static str {
     }
 }
 
-fn last_name(ty: &Type) -> Option<&Ident> {
+pub(crate) fn last_name(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
         Type::Group(group) => last_name(&group.elem),
@@ -276,7 +281,7 @@ mod tests {
 
     fn read(item: &str) -> (Option<Handler>, Vec<String>) {
         let mut mistakes = Mistakes::default();
-        let handler = parse(item.parse().unwrap(), &mut mistakes);
+        let handler = parse(item.parse().unwrap(), "route", &mut mistakes);
         (handler, mistakes.messages())
     }
 
@@ -416,7 +421,7 @@ mod tests {
             ("fn page(_: Event, request: &mut Request<'_>) {}", 1),
         ] {
             let mut mistakes = Mistakes::default();
-            let handler = parse(item.parse().unwrap(), &mut mistakes).unwrap();
+            let handler = parse(item.parse().unwrap(), "route", &mut mistakes).unwrap();
             check_blocking(&handler, &mut mistakes);
             let messages = mistakes.messages();
             assert_eq!(messages.len(), count, "{item}");

@@ -38,7 +38,7 @@ mod server;
 mod services;
 
 pub use bytes::Bytes;
-pub use cloudgate_macros::{modules, route};
+pub use cloudgate_macros::{delete, get, head, modules, options, patch, post, put, route};
 pub use http::{Method, StatusCode as Status};
 
 pub use app::App;
