@@ -17,6 +17,7 @@ mod load;
 mod parking;
 mod program;
 mod replies;
+mod route_options;
 mod routes;
 mod shared;
 mod shutdown;
@@ -31,6 +32,7 @@ use cloudgate::App;
 /// Every `#[route]` of this binary, with the states that they take.
 fn app() -> App {
     App::gather()
+        .api_keys([route_options::KEY])
         .state(load::Hits::default())
         .state(load::Gate::default())
         .state(events::Kept::default())
