@@ -80,14 +80,19 @@ pub(crate) fn check_body(handler: &Handler, mistakes: &mut Mistakes) {
 const BODY: [&str; 6] = ["Bytes", "Event", "Form", "Json", "Multipart", "String"];
 
 /// Arguments in which no part of the path is.
-const WITHOUT_PATH: [&str; 9] = [
+// Not `Headers`, `Method` and `Version`: a type of the user's may well have such a name, and be made of the path.
+const WITHOUT_PATH: [&str; 13] = [
     "Bytes",
     "ClientAddr",
+    "Cookies",
     "Extension",
     "Form",
     "Json",
+    "LastEventId",
     "Multipart",
+    "PrivateCookies",
     "Query",
+    "SignedCookies",
     "State",
     "String",
 ];
@@ -277,6 +282,7 @@ mod tests {
             "id: Id",
             "id: Option<Id>",
             "state: State<u8>, id: my::Own<u8>",
+            "version: Version",
         ] {
             accepts("/orders/{id}", arguments);
         }
