@@ -81,6 +81,7 @@ pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::files::Files;
 pub use services::limits::{RateLimit, Verdict};
 pub use services::response_cache::ResponseCache;
+pub use services::time_limit::TimeLimit;
 
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]

@@ -142,9 +142,8 @@ impl Core {
         {
             let before = request.mounted;
             request.mounted += prefix.len();
-            let response = mounted.call(request);
-            request.mounted = before;
-            return response;
+            let leaving = Leaving::new(request, |request| request.mounted = before);
+            return mounted.call(leaving.request);
         }
         match &self.fallback {
             Some(fallback) => {
@@ -257,6 +256,25 @@ impl Core {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// A request on its way through a part of the application. Whoever was around that part finds it as
+/// it was, also where the stack was unwound.
+pub(super) struct Leaving<'r, 'conn, F: FnMut(&mut Request<'conn>)> {
+    pub(super) request: &'r mut Request<'conn>,
+    restore: F,
+}
+
+impl<'r, 'conn, F: FnMut(&mut Request<'conn>)> Leaving<'r, 'conn, F> {
+    pub(super) fn new(request: &'r mut Request<'conn>, restore: F) -> Leaving<'r, 'conn, F> {
+        Leaving { request, restore }
+    }
+}
+
+impl<'conn, F: FnMut(&mut Request<'conn>)> Drop for Leaving<'_, 'conn, F> {
+    fn drop(&mut self) {
+        (self.restore)(self.request);
     }
 }
 

@@ -45,7 +45,7 @@ use crate::message::{Layer, Middleware, Network, Request, Response, Service, Sta
 use crate::net::home::watchdog;
 use client::{ForwardedBy, Proxies};
 pub(crate) use core::Core;
-use core::Mounted;
+use core::{Leaving, Mounted};
 use host::HostPattern;
 use route::{Endpoint, Route};
 
@@ -261,6 +261,8 @@ impl App {
         request.scope.depth = 0;
         // Middlewares make errors of their own.
         error_page::render(request, response)
+        let leaving = Leaving::new(request, |request| request.scope.depth = 0);
+        self.core.answer(leaving.request)
     }
 
     /// How many routes there are, each method and pattern counted once, those of mounted
@@ -328,17 +330,16 @@ impl App {
     /// afterwards.
     fn call_within(&self, request: &mut Request<'_>) -> Response {
         let outer = request.scope.application.take();
-        let (route, captures) = (
-            request.scope.route,
-            std::mem::take(&mut request.scope.captures),
-        );
+        let route = request.scope.route;
+        let mut captures = std::mem::take(&mut request.scope.captures);
         request.scope.outer.extend(outer);
-        self.enter(request);
-        let response = self.core.answer(request);
-        let scope = &mut request.scope;
-        scope.application = scope.outer.pop();
-        (scope.route, scope.captures) = (route, captures);
-        response
+        let leaving = Leaving::new(request, |request| {
+            let scope = &mut request.scope;
+            scope.application = scope.outer.pop();
+            (scope.route, scope.captures) = (route, std::mem::take(&mut captures));
+        });
+        self.enter(leaving.request);
+        self.core.answer(leaving.request)
     }
 }
 

@@ -57,7 +57,8 @@ pub trait Duplex {
     }
 
     /// Waits until the connection may be readable or writable again, or somebody else wakes it.
-    /// It may come back early: try again what would have blocked, then wait again.
+    /// It may come back early: try again what would have blocked, then wait again. Where the time of
+    /// a handler is up it unwinds, with the stream as it is after any other wait.
     ///
     /// # Errors
     /// `TimedOut` once `until` has passed, `ConnectionAborted` when the server cuts the connection.

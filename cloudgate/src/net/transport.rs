@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
 
 use super::deadline::Registration;
-use super::home::Socket;
+use super::home::{self, Socket};
 use crate::message::{Deadline, Duplex};
 
 /// How much of a file one call hands to the system, in bytes: between two calls the connection can be
@@ -135,6 +135,7 @@ impl Duplex for Plain {
         if watch.is_cut() {
             return Err(ErrorKind::ConnectionAborted.into());
         }
+        home::unwind_if_late();
         if until.has_passed(self.registration.clock().now()) {
             return Err(ErrorKind::TimedOut.into());
         }
@@ -146,6 +147,7 @@ impl Duplex for Plain {
         let events = self.socket.wait();
         self.readable |= events.readable();
         self.hung_up |= events.hung_up();
+        home::unwind_if_late();
     }
 
     fn close_write(&mut self) -> io::Result<()> {

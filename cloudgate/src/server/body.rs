@@ -7,6 +7,7 @@ use super::pace::Pace;
 use super::respond;
 use crate::message::{BodyError, BodySource, Duplex, Headers};
 use crate::net::buffer::ReadBuffer;
+use crate::net::home;
 use crate::proto::error::ParseError;
 use crate::proto::h1::{Decoder, Framing, encode};
 
@@ -145,7 +146,9 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
             if std::mem::take(&mut self.continue_awaited) {
                 encode::continue_100(self.output);
             }
-            respond::flush(self.io, self.output, around).map_err(disconnected)?;
+            // Earlier answers are not the handler's: half of one must not stay behind when its time is up.
+            home::unlimited(|| respond::flush(self.io, self.output, around))
+                .map_err(disconnected)?;
             let waited = self.pace.wait(self.io, &around.clock);
             waited.map_err(|error| match error.kind() {
                 ErrorKind::TimedOut => BodyError::TooSlow,

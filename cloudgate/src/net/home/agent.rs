@@ -9,6 +9,7 @@ use may::io::WaitIoWaker;
 use may::sync::Blocker;
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::limit::Place;
 use super::socket::{Socket, move_to};
 use super::{become_worker, check_home, current, runtime, watchdog};
 
@@ -114,18 +115,21 @@ impl Parker {
         }
     }
 
-    /// Waits until it is unparked; returns at once if it was already.
+    /// Waits until it is unparked; returns at once if it was already. It may come back early: look
+    /// again for what was waited for. Unwinds where the caller's limit has passed.
     pub(crate) fn park(&self) {
-        let paused = self.worker.map(|worker| {
-            let post = watchdog::post(worker);
-            (worker, post, post.pause())
-        });
-        // Without a time limit there is no error but cancellation, which is ignored.
-        let _ = self.blocker.park(None);
-        if let Some((worker, post, label)) = paused {
+        let Some(worker) = self.worker else {
+            // Without a time limit there is no error but cancellation, which is ignored.
+            let _ = self.blocker.park(None);
+            return;
+        };
+        let post = watchdog::post(worker);
+        let (paused, may_wait) = post.pause(|| Place::Parked(self.clone()));
+        if may_wait {
+            let _ = self.blocker.park(None);
             check_home(worker);
-            post.resume(label);
         }
+        post.resume(paused).unwind_if_late();
     }
 
     /// Lets [`Parker::park`] return; from any thread.

@@ -7,7 +7,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Parker, current};
@@ -39,6 +40,22 @@ struct State {
 
 static POOL: Pool = Pool::new();
 
+/// Where the caller and the thread meet.
+struct Slot<T> {
+    outcome: Mutex<Option<Outcome<T>>>,
+    /// Whether the caller was unwound: then work that has not begun is not done.
+    given_up: AtomicBool,
+}
+
+/// Gives the work up when the caller leaves.
+struct Caller<'s>(&'s AtomicBool);
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What to do where the line is full.
 #[derive(Clone, Copy)]
 enum WhenFull {
@@ -67,6 +84,9 @@ impl std::error::Error for Busy {}
 ///
 /// There are up to 64 such threads. While all of them are busy the work waits for its turn, however
 /// many wait before it; [`try_blocking`] does not.
+///
+/// Under a [`TimeLimit`](crate::TimeLimit) that passes, the caller goes on without it: work that has
+/// begun runs to its end and its result is dropped; work that has not begun is not done.
 ///
 /// ```
 /// let text = cloudgate::blocking(|| std::fs::read_to_string("Cargo.toml")).unwrap();
@@ -112,6 +132,12 @@ pub(crate) fn drop_elsewhere<T: Send + 'static>(value: T) {
     }
 }
 
+impl<T> Slot<T> {
+    fn outcome(&self) -> MutexGuard<'_, Option<Outcome<T>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Pool {
     const fn new() -> Pool {
         Pool {
@@ -133,18 +159,26 @@ impl Pool {
             return Ok(work());
         }
         let parker = Parker::new();
-        let slot: Arc<Mutex<Option<Outcome<T>>>> = Arc::default();
-        let (their_slot, their_parker) = (Arc::clone(&slot), parker.clone());
+        let slot = Arc::new(Slot {
+            outcome: Mutex::new(None),
+            given_up: AtomicBool::new(false),
+        });
+        let (theirs, their_parker) = (Arc::clone(&slot), parker.clone());
         let job = Box::new(move || {
+            if theirs.given_up.load(Ordering::Relaxed) {
+                return;
+            }
             let result = panic::catch_unwind(panic::AssertUnwindSafe(work));
-            *their_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            *theirs.outcome() = Some(result);
             their_parker.unpark();
         });
         self.submit(job, when_full)?;
+        let _caller = Caller(&slot.given_up);
         loop {
             parker.park();
-            if let Some(result) = slot.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                return Ok(result.unwrap_or_else(|payload| panic::resume_unwind(payload)));
+            let outcome = slot.outcome().take();
+            if let Some(outcome) = outcome {
+                return Ok(outcome.unwrap_or_else(|payload| panic::resume_unwind(payload)));
             }
         }
     }
@@ -324,6 +358,46 @@ mod tests {
         })
         .unwrap();
         assert_eq!(results.recv_timeout(Duration::from_secs(30)).unwrap(), None);
+    }
+
+    #[test]
+    fn work_of_a_caller_that_is_late_ends_if_it_has_begun_and_is_not_begun_else() {
+        home::start(home::Settings {
+            workers: 2,
+            ..home::Settings::default()
+        })
+        .unwrap();
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        let (release, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let (ended, ends) = mpsc::channel();
+        let (late, lates) = mpsc::channel();
+        // One more than there are threads.
+        for number in 0..=MOST_THREADS {
+            let (gate, ended, late) = (Arc::clone(&gate), ended.clone(), late.clone());
+            home::spawn(0, "test", move || {
+                let outcome = home::within(Duration::from_millis(200), || {
+                    pool.run(
+                        move || {
+                            let released = gate.lock().unwrap().recv().is_err();
+                            ended.send((number, released)).unwrap();
+                        },
+                        WhenFull::Wait,
+                    )
+                });
+                late.send(outcome).unwrap();
+            })
+            .unwrap();
+        }
+        for _ in 0..=MOST_THREADS {
+            let outcome = lates.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(outcome, Err(home::Late));
+        }
+        drop((release, ended));
+        let mut done: Vec<_> = ends.iter().collect();
+        done.sort_unstable();
+        let begun: Vec<_> = (0..MOST_THREADS).map(|number| (number, true)).collect();
+        assert_eq!(done, begun);
     }
 
     #[test]

@@ -41,9 +41,9 @@ struct State<T> {
     senders: usize,
     receivers: usize,
     /// Those who wait for room.
-    full: VecDeque<Arc<Waiter>>,
+    full: Line,
     /// Those who wait for a value.
-    empty: VecDeque<Arc<Waiter>>,
+    empty: Line,
 }
 
 /// The end of a [`channel`] that values go into.
@@ -79,9 +79,58 @@ fn lock<T>(shared: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
 
 /// Ends the wait of the first in a line. It looks again for itself, so one that finds nothing to do
 /// lines up once more.
-fn call(line: &mut VecDeque<Arc<Waiter>>) {
+fn call(line: &mut Line) {
     if let Some(waiter) = line.pop_front() {
         waiter.choose();
+    }
+}
+
+type Line = VecDeque<Arc<Waiter>>;
+
+/// A place in one of the lines, which is given up when the wait is unwound.
+struct Place<'c, T> {
+    shared: &'c Mutex<State<T>>,
+    line: fn(&mut State<T>) -> &mut Line,
+    waiter: Arc<Waiter>,
+    /// Whether it was left as it should be.
+    left: bool,
+}
+
+impl<'c, T> Place<'c, T> {
+    /// The last place of a line of `state`, which is what `shared` holds.
+    fn new(
+        shared: &'c Mutex<State<T>>,
+        state: &mut State<T>,
+        line: fn(&mut State<T>) -> &mut Line,
+    ) -> Place<'c, T> {
+        let waiter = Waiter::new();
+        line(state).push_back(Arc::clone(&waiter));
+        Place {
+            shared,
+            line,
+            waiter,
+            left: false,
+        }
+    }
+
+    fn wait(mut self) {
+        self.waiter.wait();
+        self.left = true;
+    }
+}
+
+impl<T> Drop for Place<'_, T> {
+    fn drop(&mut self) {
+        if self.left {
+            return;
+        }
+        let mut state = lock(self.shared);
+        let line = (self.line)(&mut state);
+        line.retain(|other| !Arc::ptr_eq(other, &self.waiter));
+        // What it was called for is there for the next one.
+        if self.waiter.is_chosen_alone() {
+            call(line);
+        }
     }
 }
 
@@ -97,10 +146,9 @@ impl<T> Sender<T> {
                 Err(SendError::Full(back)) => value = back,
                 sent => return sent,
             }
-            let waiter = Waiter::new();
-            state.full.push_back(Arc::clone(&waiter));
+            let place = Place::new(&self.0, &mut state, |state| &mut state.full);
             drop(state);
-            waiter.wait();
+            place.wait();
         }
     }
 
@@ -124,16 +172,22 @@ impl<T> Receiver<T> {
             if state.senders == 0 {
                 return None;
             }
-            let waiter = Waiter::new();
-            state.empty.push_back(Arc::clone(&waiter));
+            let place = Place::new(&self.0, &mut state, |state| &mut state.empty);
             drop(state);
-            waiter.wait();
+            place.wait();
         }
     }
 
     /// The next value if there is one now.
     pub fn try_recv(&self) -> Option<T> {
         lock(&self.0).pop()
+    }
+
+    /// How many wait for room, and for a value.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let state = lock(&self.0);
+        (state.full.len(), state.empty.len())
     }
 
     /// The values as they come, until the last sender is gone.

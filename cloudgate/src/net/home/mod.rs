@@ -15,6 +15,7 @@
 mod agent;
 mod blocking;
 mod channel;
+mod limit;
 mod notify;
 mod socket;
 mod timer;
@@ -31,6 +32,7 @@ pub(crate) use agent::{Parker, Waker};
 pub(crate) use blocking::drop_elsewhere;
 pub use blocking::{Busy, blocking, try_blocking};
 pub use channel::{Receiver, SendError, Sender, channel};
+pub(crate) use limit::{Late, unlimited, unwind_if_late, within};
 pub use notify::Notify;
 pub(crate) use socket::{Socket, move_to, try_move_to};
 pub use timer::{sleep, yield_now};
@@ -185,11 +187,12 @@ pub(crate) fn spawn(
     }
 }
 
-/// Calls `body` and gives the payload of a panic in it, but lets a coroutine that is being
-/// cancelled go on unwinding.
+/// Calls `body` and gives the payload of a panic in it, but lets a coroutine go on unwinding that is
+/// being cancelled, or whose time is up.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
     panic::catch_unwind(AssertUnwindSafe(body)).map_err(|payload| {
-        if matches!(payload.downcast_ref(), Some(generator::Error::Cancel)) {
+        let cancelled = matches!(payload.downcast_ref(), Some(generator::Error::Cancel));
+        if cancelled || limit::is_passing(&*payload) {
             panic::resume_unwind(payload)
         }
         payload

@@ -1,7 +1,7 @@
 //! How does one piece of code wait for a word from another?
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,11 +31,18 @@ struct State {
     waiting: VecDeque<Arc<Waiter>>,
 }
 
-/// Somebody who waits. Whoever sets the flag has chosen it, so a word is never spent twice.
+/// Somebody who waits. Whoever takes it out of its line chooses it, so a word is never spent twice.
 pub(super) struct Waiter {
     parker: Parker,
-    chosen: AtomicBool,
+    chosen: AtomicU8,
 }
+
+/// Not chosen.
+const WAITING: u8 = 0;
+/// Chosen by a word that one alone hears.
+const ALONE: u8 = 1;
+/// Chosen with all others.
+const WITH_ALL: u8 = 2;
 
 impl std::fmt::Debug for Waiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -50,27 +57,40 @@ impl Waiter {
     pub(super) fn new() -> Arc<Waiter> {
         Arc::new(Waiter {
             parker: Parker::new(),
-            chosen: AtomicBool::new(false),
+            chosen: AtomicU8::new(WAITING),
         })
     }
 
     /// Ends its wait.
     pub(super) fn choose(&self) {
-        self.chosen.store(true, Ordering::Release);
+        self.end_wait(ALONE);
+    }
+
+    fn end_wait(&self, how: u8) {
+        self.chosen.store(how, Ordering::Release);
         self.parker.unpark();
+    }
+
+    /// Whether its wait was ended by a word that nobody else hears.
+    pub(super) fn is_chosen_alone(&self) -> bool {
+        self.chosen.load(Ordering::Acquire) == ALONE
+    }
+
+    fn is_chosen(&self) -> bool {
+        self.chosen.load(Ordering::Acquire) != WAITING
     }
 
     /// Waits until it is chosen.
     pub(super) fn wait(&self) {
-        while !self.chosen.load(Ordering::Acquire) {
+        while !self.is_chosen() {
             self.parker.park();
         }
     }
 
     /// Waits until it is chosen, at most until `due`; says whether it was.
     fn wait_until(&self, due: Instant) -> bool {
-        timer::wake_at(due, &self.parker);
-        while !self.chosen.load(Ordering::Acquire) {
+        let _alarm = timer::unpark_at(due, &self.parker);
+        while !self.is_chosen() {
             if Instant::now() >= due {
                 return false;
             }
@@ -93,59 +113,103 @@ impl Notify {
 
     /// Waits for a word; takes the kept one at once if there is one.
     pub fn wait(&self) {
-        if let Some(waiter) = self.line_up() {
-            waiter.wait();
+        if let Some(mut place) = self.line_up() {
+            place.waiter.wait();
+            place.left = true;
         }
     }
 
     /// Waits for a word, at most for `limit`; says whether it came.
     pub fn wait_timeout(&self, limit: Duration) -> bool {
-        let Some(waiter) = self.line_up() else {
+        let Some(mut place) = self.line_up() else {
             return true;
         };
-        let Some(due) = Instant::now().checked_add(limit) else {
-            waiter.wait();
-            return true;
+        let heard = match Instant::now().checked_add(limit) {
+            Some(due) => place.waiter.wait_until(due),
+            None => {
+                place.waiter.wait();
+                true
+            }
         };
-        if waiter.wait_until(due) {
-            return true;
+        if !heard {
+            self.lock().remove(&place.waiter);
         }
-        let mut state = self.lock();
-        state.waiting.retain(|other| !Arc::ptr_eq(other, &waiter));
+        place.left = true;
         // Chosen in the last moment: then the word was ours, and nobody else has heard it.
-        waiter.chosen.load(Ordering::Acquire)
+        heard || place.waiter.is_chosen()
     }
 
     /// Lets one that waits go on, the longest waiting first. If nobody waits, the word is kept for
     /// the next one that does; only one is kept.
     pub fn notify_one(&self) {
-        let mut state = self.lock();
-        match state.waiting.pop_front() {
-            Some(waiter) => waiter.choose(),
-            None => state.kept = true,
-        }
+        self.lock().say();
     }
 
     /// Lets all that wait go on. Nothing is kept.
     pub fn notify_all(&self) {
         for waiter in std::mem::take(&mut self.lock().waiting) {
-            waiter.choose();
+            waiter.end_wait(WITH_ALL);
         }
     }
 
     /// A place in the line, unless a word is kept already.
-    fn line_up(&self) -> Option<Arc<Waiter>> {
+    fn line_up(&self) -> Option<Place<'_>> {
         let mut state = self.lock();
         if std::mem::take(&mut state.kept) {
             return None;
         }
         let waiter = Waiter::new();
         state.waiting.push_back(Arc::clone(&waiter));
-        Some(waiter)
+        Some(Place {
+            notify: self,
+            waiter,
+            left: false,
+        })
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().waiting.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn say(&mut self) {
+        match self.waiting.pop_front() {
+            Some(waiter) => waiter.choose(),
+            None => self.kept = true,
+        }
+    }
+
+    fn remove(&mut self, waiter: &Arc<Waiter>) {
+        self.waiting.retain(|other| !Arc::ptr_eq(other, waiter));
+    }
+}
+
+/// A place in the line, which is given up when the wait is unwound.
+struct Place<'n> {
+    notify: &'n Notify,
+    waiter: Arc<Waiter>,
+    /// Whether it was left as it should be.
+    left: bool,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.left {
+            return;
+        }
+        let mut state = self.notify.lock();
+        state.remove(&self.waiter);
+        // The word that this one can no longer hear is for the next.
+        if self.waiter.is_chosen_alone() {
+            state.say();
+        }
     }
 }
 
@@ -215,7 +279,7 @@ mod tests {
             })
             .unwrap();
         }
-        while notify.lock().waiting.len() < 10 {
+        while notify.waiting() < 10 {
             std::thread::yield_now();
         }
         notify.notify_all();

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use may::io::{CoIo, WaitIo};
 
 use super::agent::Waker;
+use super::limit::Place;
 use super::{check_home, watchdog, workers};
 
 /// What a wait reported.
@@ -60,13 +61,18 @@ impl<T: AsRawFd> Socket<T> {
         self.take().expect("it is taken once, by value")
     }
 
-    /// Waits for the next event or wake-up; returns at once if one came since the last wait.
+    /// Waits for the next event or wake-up; returns at once if one came since the last wait, or the
+    /// caller's limit has passed. The caller unwinds itself then (`home::unwind_if_late`): it has to
+    /// note first what was reported, for no event comes twice.
     pub(crate) fn wait(&self) -> Events {
         let post = watchdog::post(self.worker);
-        let label = post.pause();
-        let events = self.io().wait_io();
-        check_home(self.worker);
-        post.resume(label);
+        let (paused, may_wait) = post.pause(|| Place::AtSocket(self.waker()));
+        let mut events = 0;
+        if may_wait {
+            events = self.io().wait_io();
+            check_home(self.worker);
+        }
+        let _ = post.resume(paused);
         Events(events)
     }
 

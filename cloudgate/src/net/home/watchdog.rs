@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::limit::{Note, Place, Waited, Waiting};
 use super::{RUNTIME, current};
 
 /// How long a handler may hold its worker. With a look every 50 ms it is reported 100 to 150 ms after
@@ -45,11 +46,19 @@ impl Label {
 
 /// What a worker shows to the watchdog. Only the worker writes, so there is nothing to contend for.
 // A cache line of its own for each worker, with the one that is fetched along.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Post {
     turn: AtomicU64,
     label: AtomicU32,
+    /// Not the watchdog's: it goes the same way at the same time.
+    limit: Note,
+}
+
+/// What a coroutine takes along into a wait.
+pub(super) struct Paused {
+    label: Label,
+    limit: Waiting,
 }
 
 impl Post {
@@ -60,16 +69,24 @@ impl Post {
         self.label.store(label.0, Ordering::Release);
     }
 
-    /// Notes that the running coroutine waits, and gives its label for [`Post::resume`].
-    pub(super) fn pause(&self) -> Label {
+    /// Notes that the running coroutine waits at a place, and gives what it needs for
+    /// [`Post::resume`]; the second value says whether its limit leaves it the time to.
+    pub(super) fn pause(&self, place: impl FnOnce() -> Place) -> (Paused, bool) {
         let label = Label(self.label.load(Ordering::Relaxed));
         self.label.store(NOBODY.0, Ordering::Relaxed);
-        label
+        let (limit, may_wait) = Waiting::begin(&self.limit, place);
+        (Paused { label, limit }, may_wait)
     }
 
-    /// Notes that the coroutine that paused with this label has a turn again.
-    pub(super) fn resume(&self, label: Label) {
-        self.begin(label);
+    /// Notes that the coroutine that paused with this has a turn again.
+    pub(super) fn resume(&self, paused: Paused) -> Waited {
+        self.begin(paused.label);
+        paused.limit.end(&self.limit)
+    }
+
+    /// The limit of the running coroutine.
+    pub(super) fn limit(&self) -> &Note {
+        &self.limit
     }
 }
 
@@ -165,6 +182,10 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(50);
 
+    fn pause(post: &Post) -> Paused {
+        post.pause(|| Place::Parked(home::Parker::new())).0
+    }
+
     fn fresh(now: Instant) -> Seen {
         Seen {
             turn: 0,
@@ -195,8 +216,7 @@ mod tests {
         assert_eq!(seen.look(&post, begin + MOST), Some((Label(7), MOST)));
         assert_eq!(seen.look(&post, begin + MOST * 20), None);
         // It waited and then took its time again: that is another occurrence.
-        let label = post.pause();
-        post.resume(label);
+        let _ = post.resume(pause(&post));
         let again = begin + MOST * 21;
         assert_eq!(seen.look(&post, again), None);
         assert_eq!(seen.look(&post, again + MOST), Some((Label(7), MOST)));
@@ -212,12 +232,12 @@ mod tests {
             assert_eq!(seen.look(&post, now), None);
             now += TICK;
         }
-        let label = post.pause();
+        let paused = pause(&post);
         for _ in 0..100 {
             assert_eq!(seen.look(&post, now), None);
             now += TICK;
         }
-        assert_eq!(label, Label(7));
+        assert_eq!(paused.label, Label(7));
     }
 
     #[test]
