@@ -55,6 +55,11 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         &["message", "net::home", "services", "error", "disk"],
         &["may::", "TcpStream", "TcpListener"],
     ),
+    (
+        "test",
+        &["message", "proto", "net::home", "server", "error", "test"],
+        &["may::", "crate::app", "crate::services"],
+    ),
     ("disk", &["net::home", "disk"], &["may::", "StatusCode"]),
     (
         "config",

@@ -36,6 +36,7 @@ mod proto;
 mod run;
 mod server;
 mod services;
+pub mod test;
 
 pub use bytes::Bytes;
 pub use cloudgate_macros::{delete, get, head, modules, options, patch, post, put, route};

@@ -10,6 +10,8 @@ use http::StatusCode;
 pub enum ParseError {
     /// The request line is not `method SP target SP version` (RFC 9112 section 3).
     InvalidRequestLine,
+    /// The first line of a response is not `version SP status SP phrase` (RFC 9112 section 4).
+    InvalidStatusLine,
     /// The target is in none of the four forms, or holds a byte it may not hold (RFC 9112 section 3.2).
     InvalidTarget,
     /// The target is longer than the limit.
@@ -76,6 +78,7 @@ impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ParseError::InvalidRequestLine => "the request line is malformed",
+            ParseError::InvalidStatusLine => "the status line is malformed",
             ParseError::InvalidTarget => "the request target is malformed",
             ParseError::TargetTooLong => "the request target is too long",
             ParseError::UnsupportedVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",

@@ -29,7 +29,14 @@ fn it_builds_and_passes_its_own_tests() {
     };
     cargo(&["test"]);
     let formatted = Command::new("rustfmt")
-        .args(["--check", "--edition", "2024", "build.rs", "main.rs"])
+        .args([
+            "--check",
+            "--edition",
+            "2024",
+            "build.rs",
+            "main.rs",
+            "tests.rs",
+        ])
         .args([
             "api/tests/full.rs",
             "api/tests/simple.rs",

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Answer, Sandbox, files_below};
 
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     ".dockerignore",
     ".editorconfig",
     ".gitignore",
@@ -25,6 +25,7 @@ const FILES: [&str; 17] = [
     "public/index.html",
     "public/js/app.js",
     "templates/page.html",
+    "tests.rs",
 ];
 
 fn only_files(all: Vec<String>) -> Vec<String> {

@@ -9,7 +9,9 @@ pub mod decode;
 pub mod encode;
 pub mod framing;
 pub mod head;
+pub mod response_head;
 
 pub use decode::Decoder;
 pub use framing::{BodyLength, Framing};
 pub use head::parse_request;
+pub use response_head::parse_response;

@@ -1,0 +1,296 @@
+//! What does a test send?
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use super::target::Target;
+use super::{Client, Collected, Enough, Form, Question, Reply, fail, set};
+use crate::message::{Headers, query};
+
+/// How many redirects are followed for one request.
+const MOST_REDIRECTS: usize = 10;
+
+/// A request that is being written; [`Ask::send`] sends it.
+///
+/// ```
+/// use cloudgate::{App, Request, test};
+/// let client = test::client(App::new().post("/items", |request: &mut Request<'_>| {
+///     format!("{} {}", request.query(), request.header("content-type").unwrap_or("-"))
+/// }));
+/// let reply = client
+///     .post("/items")
+///     .query(&[("q", "a b")])
+///     .header("Accept", "text/plain")
+///     .json(&["one", "two"])
+///     .send();
+/// assert_eq!(reply.text(), "q=a+b application/json");
+/// ```
+#[must_use = "nothing is sent before `send`"]
+#[derive(Debug)]
+pub struct Ask<'c> {
+    client: &'c Client,
+    method: Method,
+    target: Target,
+    headers: Headers,
+    body: Option<Bytes>,
+    follow: bool,
+    enough: Enough,
+}
+
+impl<'c> Ask<'c> {
+    pub(super) fn new(client: &'c Client, method: Method, target: Target) -> Ask<'c> {
+        Ask {
+            client,
+            method,
+            target,
+            headers: client.headers.clone(),
+            body: None,
+            follow: false,
+            enough: Enough::AtItsEnd,
+        }
+    }
+
+    /// Sets a header field in place of any of the same name.
+    ///
+    /// # Panics
+    /// When the name is no token or the value holds a control character.
+    #[track_caller]
+    pub fn header(mut self, name: &str, value: &str) -> Ask<'c> {
+        set(&mut self.headers, name, value);
+        self
+    }
+
+    /// Adds pairs to the query, encoded.
+    pub fn query(mut self, pairs: &[(&str, &str)]) -> Ask<'c> {
+        self.target.add_query(pairs);
+        self
+    }
+
+    /// Sets the body, without saying what it is.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Ask<'c> {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// Sets a body of JSON.
+    ///
+    /// # Panics
+    /// When `value` cannot be serialized.
+    #[track_caller]
+    pub fn json(self, value: &impl serde::Serialize) -> Ask<'c> {
+        match serde_json::to_vec(value) {
+            Ok(body) => self.typed("application/json", body),
+            Err(error) => fail(format_args!("the value to be sent is no JSON: {error}")),
+        }
+    }
+
+    /// Sets a body as a form without files sends it.
+    #[track_caller]
+    pub fn form(self, pairs: &[(&str, &str)]) -> Ask<'c> {
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(pairs)
+            .finish();
+        self.typed("application/x-www-form-urlencoded", body.into_bytes())
+    }
+
+    /// Sets a body as a form with files sends it.
+    ///
+    /// ```
+    /// use cloudgate::{App, Event, route, test};
+    /// #[route(POST, "/upload")]
+    /// fn upload(event: Event) -> String {
+    ///     let file = &event.files()[0];
+    ///     format!("{} {} {}", file.filename, file.data.len(), event.params().get("title").unwrap_or("-"))
+    /// }
+    /// let client = test::client(App::gather());
+    /// let reply = client
+    ///     .post("/upload")
+    ///     .multipart(|form| form.text("title", "A cat").file("picture", "cat.png", "image/png", b"..."))
+    ///     .send();
+    /// assert_eq!(reply.text(), "cat.png 3 A cat");
+    /// ```
+    #[track_caller]
+    pub fn multipart(self, fill: impl FnOnce(Form) -> Form) -> Ask<'c> {
+        let (boundary, body) = fill(Form::default()).encode();
+        let content_type = format!("multipart/form-data; boundary={boundary}");
+        self.typed(&content_type, body)
+    }
+
+    #[track_caller]
+    fn typed(mut self, content_type: &str, body: Vec<u8>) -> Ask<'c> {
+        set(&mut self.headers, "Content-Type", content_type);
+        self.body(body)
+    }
+
+    /// Follows up to ten redirects, as a browser does: after 301, 302 and 303 with a GET request.
+    pub fn follow_redirects(mut self) -> Ask<'c> {
+        self.follow = true;
+        self
+    }
+
+    /// Leaves once this many bytes of the body have come: for streams that do not end.
+    pub fn until_bytes(mut self, count: usize) -> Ask<'c> {
+        self.enough = Enough::Bytes(count);
+        self
+    }
+
+    /// Leaves once this many server-sent events have come; see [`Reply::events`].
+    ///
+    /// ```
+    /// use cloudgate::{App, Response, test};
+    /// use std::io::Write;
+    /// let app = App::new().get("/ticks", || {
+    ///     let ticks = Response::stream(|out| {
+    ///         for number in 0.. {
+    ///             write!(out, "data: {number}\n\n")?;
+    ///             out.flush()?;
+    ///         }
+    ///         Ok(())
+    ///     });
+    ///     ticks.header("Content-Type", "text/event-stream")
+    /// });
+    /// let events = test::client(app).get("/ticks").until_events(2).send().events();
+    /// assert_eq!((events.len(), &*events[1].data), (2, "1"));
+    /// ```
+    pub fn until_events(mut self, count: usize) -> Ask<'c> {
+        self.enough = Enough::Events(count);
+        self
+    }
+
+    /// Sends the request and takes the whole answer.
+    ///
+    /// # Panics
+    /// When there is no whole answer: a target that cannot be sent, a body that fails on its way or is
+    /// longer than the client's limit, a connection that ends or brings nothing for 30 seconds, more
+    /// than ten redirects.
+    #[track_caller]
+    pub fn send(mut self) -> Reply {
+        for _ in 0..=MOST_REDIRECTS {
+            let reply = self.send_once();
+            match self.redirected(&reply) {
+                Some(target) => self.go_to(target, reply.status()),
+                None => return reply,
+            }
+        }
+        fail(format_args!(
+            "{} {} is the {}th redirect in a row",
+            self.method,
+            self.target.path_and_query,
+            MOST_REDIRECTS + 1
+        ))
+    }
+
+    #[track_caller]
+    fn send_once(&self) -> Reply {
+        let shown = self.shown();
+        if query::normalise_target(&self.target.path_and_query, &mut String::new()).is_err() {
+            fail(format_args!(
+                "{shown}: this target cannot be sent; percent-encode what is no plain character, or use `query`"
+            ));
+        }
+        let question = self.question();
+        let collected = Collected {
+            bytes: Vec::new(),
+            limit: self.client.body_limit,
+            enough: self.enough,
+        };
+        let answer = match self.client.exchange(&question, collected) {
+            Ok(answer) => answer,
+            Err(reason) => fail(format_args!("{shown} has no answer: {reason}")),
+        };
+        let now = SystemTime::now();
+        let mut jar = self.client.jar();
+        for field in answer.headers.get_all("set-cookie") {
+            jar.store(&String::from_utf8_lossy(field), &self.target, now);
+        }
+        drop(jar);
+        Reply::new(shown, answer)
+    }
+
+    fn question(&self) -> Question {
+        let mut headers = Headers::new();
+        let mut add = |name: &str, value: &[u8]| {
+            headers
+                .append(name, value)
+                .expect("a field that was checked when it was set");
+        };
+        if !self.headers.contains("host") {
+            add("Host", self.target.authority.as_bytes());
+        }
+        for (name, value) in self.headers.iter() {
+            // Two lengths would be two bodies.
+            if !name.eq_ignore_ascii_case("content-length") {
+                add(name, value);
+            }
+        }
+        if !self.headers.contains("cookie")
+            && let Some(cookies) = self.client.jar().field(&self.target, SystemTime::now())
+        {
+            add("Cookie", cookies.as_bytes());
+        }
+        let expected = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
+        if let Some(length) = match &self.body {
+            Some(body) => Some(body.len()),
+            None => expected.then_some(0),
+        } {
+            add("Content-Length", length.to_string().as_bytes());
+        }
+        Question {
+            method: self.method.clone(),
+            target: self.target.clone(),
+            headers,
+            body: self.body.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Where the reply sends us on to, if we follow.
+    #[track_caller]
+    fn redirected(&self, reply: &Reply) -> Option<Target> {
+        if !self.follow || !matches!(reply.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return None;
+        }
+        let location = reply.header("location")?;
+        let target = self.target.resolve(location);
+        if target.is_none() {
+            fail(format_args!(
+                "{} redirects to {location:?}, which is no place to go to",
+                self.shown()
+            ));
+        }
+        target
+    }
+
+    /// RFC 9110 section 15.4.
+    fn go_to(&mut self, target: Target, status: StatusCode) {
+        let becomes_get = match status.as_u16() {
+            303 => self.method != Method::HEAD,
+            301 | 302 => self.method == Method::POST,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = None;
+            self.headers.remove("content-type");
+        }
+        if target.authority != self.target.authority {
+            self.headers.remove("authorization");
+            self.headers.remove("host");
+        }
+        self.target = target;
+    }
+
+    fn shown(&self) -> String {
+        let Target {
+            secure,
+            authority,
+            path_and_query,
+        } = &self.target;
+        if *authority == self.client.base.authority && !secure {
+            return format!("{} {path_and_query}", self.method);
+        }
+        let scheme = if *secure { "https" } else { "http" };
+        format!("{} {scheme}://{authority}{path_and_query}", self.method)
+    }
+}

@@ -1,0 +1,106 @@
+//! What this application promises. Most tests call it in process: no port, no network. `test::serve` puts it
+//! on a free port and asks over a real connection, with the same client.
+
+use cloudgate::test::{self, Client};
+use serde_json::json;
+
+/// A client of a fresh app.
+fn client() -> Client {
+    test::client(super::app()).with_header("accept", "application/json")
+}
+
+#[test]
+fn the_page_and_its_picture_are_served() {
+    let client = client();
+    let page = client.get("/").send();
+    page.assert_status(200);
+    assert!(page.text().contains("<!doctype html>"));
+    client
+        .get("/cloudgate128.png")
+        .send()
+        .assert_header("content-type", "image/png");
+}
+
+#[test]
+fn simple_says_hello() {
+    let reply = client().get("/api/tests/simple").send();
+    reply.assert_status(200);
+    assert_eq!(reply.text(), "Hello World!");
+}
+
+#[test]
+fn full_shows_the_query() {
+    let reply = client()
+        .get("/api/tests/full")
+        .query(&[("color", "sky blue")])
+        .send();
+    let answer = reply.json_value();
+    assert_eq!(answer["method"], "GET");
+    assert_eq!(answer["path"], "/api/tests/full");
+    assert_eq!(
+        answer["queryStringParameters"],
+        json!({"color": "sky blue"})
+    );
+}
+
+#[test]
+fn full_shows_a_posted_form() {
+    let form = [("name", "Ada Lovelace"), ("city", "London")];
+    let answer = client()
+        .post("/api/tests/full")
+        .form(&form)
+        .send()
+        .json_value();
+    assert_eq!(
+        answer["POST"],
+        json!({"name": "Ada Lovelace", "city": "London"})
+    );
+}
+
+#[test]
+fn full_counts_the_visits_of_all_requests() {
+    let client = client();
+    for visit in 1..=3 {
+        let answer = client.get("/api/tests/full").send().json_value();
+        assert_eq!(answer["visits"], visit);
+    }
+}
+
+#[test]
+fn full_escapes_what_the_client_sent() {
+    let page = client()
+        .get("/api/tests/full")
+        .query(&[("a", "<script>alert(1)</script>")])
+        .header("accept", "text/html")
+        .send();
+    page.assert_header("content-type", "text/html; charset=utf-8");
+    assert!(!page.text().contains("<script>"));
+}
+
+#[test]
+fn template_fills_in_the_visitor() {
+    let page = client()
+        .get("/api/tests/template")
+        .query(&[("name", "<Ada>")])
+        .send();
+    page.assert_status(200);
+    let text = page.text();
+    assert!(text.contains("Hello, &lt;Ada&gt;!"), "{text}");
+    assert!(!text.contains("${"), "a variable was left open: {text}");
+}
+
+#[test]
+fn mistakes_have_their_status() {
+    let client = client();
+    client.get("/nothing-here").send().assert_status(404);
+    client.delete("/api/tests/simple").send().assert_status(405);
+}
+
+#[test]
+fn it_works_over_a_real_connection() {
+    let client = test::serve(super::app());
+    let reply = client.get("/api/tests/simple").send();
+    reply
+        .assert_status(200)
+        .assert_header("content-length", "12");
+}
