@@ -90,6 +90,8 @@ struct Slots {
     free: Vec<usize>,
     live: usize,
     stopped: bool,
+    /// Whether all were given up: who was let in before and comes here only now is given up too.
+    cut: bool,
 }
 
 /// A connection's place in a [`WatchList`]; dropping it takes the connection off the list.
@@ -119,12 +121,12 @@ impl WatchList {
 
     /// Adds a connection.
     pub(crate) fn register(self: &Arc<Self>, waker: Waker) -> Registration {
+        let mut slots = self.lock();
         let watch = Arc::new(Watch {
             deadline: AtomicU64::new(Deadline::NEVER.as_millis()),
-            cut: AtomicBool::new(false),
+            cut: AtomicBool::new(slots.cut),
             waker,
         });
-        let mut slots = self.lock();
         let slot = slots.free.pop().unwrap_or(slots.list.len());
         if slot == slots.list.len() {
             slots.list.push(None);
@@ -152,7 +154,9 @@ impl WatchList {
 
     /// Gives every connection up: its next wait fails.
     pub(crate) fn cut_all(&self) {
-        for watch in self.lock().list.iter().flatten() {
+        let mut slots = self.lock();
+        slots.cut = true;
+        for watch in slots.list.iter().flatten() {
             watch.cut.store(true, Ordering::Relaxed);
             watch.waker.wake();
         }
@@ -217,5 +221,39 @@ impl Drop for Registration {
         slots.list[self.slot] = None;
         slots.free.push(self.slot);
         slots.live -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::net::home::{Socket, move_to};
+
+    #[test]
+    fn who_registers_after_all_were_cut_is_cut_too() {
+        let workers = home::start(home::Settings {
+            workers: 2,
+            ..home::Settings::default()
+        });
+        let workers = workers.unwrap().workers;
+        let list = WatchList::start(Arc::new(Clock::new())).unwrap();
+        let (done, result) = mpsc::channel();
+        home::spawn(0, "test", move || {
+            let (stream, _other) = UnixStream::pair().unwrap();
+            let socket = Socket::at_home(0, move_to(stream.into(), 0, workers).unwrap()).unwrap();
+            let before = list.register(socket.waker());
+            let first = before.watch().is_cut();
+            list.cut_all();
+            let after = list.register(socket.waker());
+            list.stop();
+            done.send([first, before.watch().is_cut(), after.watch().is_cut()])
+                .unwrap();
+        })
+        .unwrap();
+        let cut = result.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(cut, [false, true, true]);
     }
 }

@@ -97,7 +97,7 @@ impl<'c> Ask<'c> {
 
     /// Sets a body as a form with files sends it.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use cloudgate::{App, Event, route, test};
     /// #[route(POST, "/upload")]
     /// fn upload(event: Event) -> String {
