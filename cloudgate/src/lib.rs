@@ -64,6 +64,7 @@ pub use app::route::{Endpoint, Route};
 pub use app::shared::{Integers, SharedError, SharedLimits, SharedMemory, Strings, WhenFull};
 pub use app::sse::{LastEventId, Sse, SseEvent, SseSender};
 pub use app::state::{Needs, State};
+pub use app::time_limit::TimeLimit;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use message::{
@@ -82,7 +83,6 @@ pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::files::Files;
 pub use services::limits::{RateLimit, Verdict};
 pub use services::response_cache::ResponseCache;
-pub use services::time_limit::TimeLimit;
 
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]

@@ -62,6 +62,12 @@ fn wrapped(request: &mut Request<'_>) -> String {
     format!("{:?}", request.headers().get("x-notes"))
 }
 
+#[get("/attribute/slow", timeout = "50ms")]
+fn slow() -> &'static str {
+    cloudgate::sleep(std::time::Duration::from_secs(60));
+    "at last"
+}
+
 #[head("/attribute/head")]
 fn only_head() -> Response {
     Response::html("").header("X-Own", "yes")
@@ -119,6 +125,7 @@ fn app() -> App {
                 .wrap(Note("first"))
                 .wrap(note_second),
         )
+        .add(Route::get("/code/slow", slow).timeout(std::time::Duration::from_millis(50)))
         .add(Route::new(Method::HEAD, "/code/head", || {
             Response::html("").header("X-Own", "yes")
         }))
@@ -177,6 +184,15 @@ fn a_body_may_have_its_routes_limit_and_not_one_byte_more() {
             );
             assert_eq!(ask(client.address(), head).status, 413, "{target}");
         }
+    });
+}
+
+#[test]
+fn a_handler_that_waits_past_its_time_is_a_503() {
+    on_both(|client| {
+        let answer = client.get("/slow");
+        assert_eq!(answer.status, 503);
+        assert!(!answer.text().contains("at last"));
     });
 }
 

@@ -73,7 +73,7 @@ fn app() -> App {
             match <Event as cloudgate::FromRequest>::from_request(request) {
                 Ok(event) => {
                     let files = event.files().iter().map(|file| {
-                        json!([file.name, file.filename, file.content_type, file.data.len()])
+                        json!([file.name, file.filename, file.content_type, file.len()])
                     });
                     Response::json(&json!({
                         "params": event.params(),

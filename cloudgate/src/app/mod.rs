@@ -32,6 +32,7 @@ mod router;
 pub mod shared;
 pub mod sse;
 pub mod state;
+pub mod time_limit;
 
 use std::any::Any;
 use std::fmt;
@@ -257,12 +258,11 @@ impl App {
         }
         self.enter(request);
         request.scope.depth = 1;
-        let response = self.core.answer(request);
-        request.scope.depth = 0;
+        let leaving = Leaving::new(request, |request| request.scope.depth = 0);
+        let response = self.core.answer(leaving.request);
+        drop(leaving);
         // Middlewares make errors of their own.
         error_page::render(request, response)
-        let leaving = Leaving::new(request, |request| request.scope.depth = 0);
-        self.core.answer(leaving.request)
     }
 
     /// How many routes there are, each method and pattern counted once, those of mounted

@@ -7,6 +7,7 @@ use http::StatusCode;
 use super::event::Event;
 use super::extract::FromRequest;
 use super::reply::IntoResponse;
+use super::time_limit::TimeLimit;
 use crate::message::{Layer, Middleware, Request, Response};
 
 /// What `#[route]` says of a route besides methods and pattern.
@@ -80,7 +81,13 @@ impl std::fmt::Debug for BoxedMiddleware {
 
 /// The middlewares of a route with these options, the first one outermost.
 pub(super) fn layers(options: &Options) -> Vec<Layer> {
-    options.wrap.clone()
+    let limit = options
+        .timeout
+        .map(|limit| Layer::new(TimeLimit::new(limit)));
+    limit
+        .into_iter()
+        .chain(options.wrap.iter().cloned())
+        .collect()
 }
 
 /// The answer to a request that the options do not let through.

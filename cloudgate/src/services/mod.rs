@@ -3,4 +3,3 @@
 pub mod files;
 pub mod limits;
 pub mod response_cache;
-pub mod time_limit;

@@ -64,10 +64,7 @@ impl Middleware for TimeLimit {
                 request.path(),
                 self.limit
             );
-            Response::error_because(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the answer was not ready in time",
-            )
+            Response::error(StatusCode::SERVICE_UNAVAILABLE)
         })
     }
 }
