@@ -102,7 +102,7 @@ impl<'c> Ask<'c> {
     /// #[route(POST, "/upload")]
     /// fn upload(event: Event) -> String {
     ///     let file = &event.files()[0];
-    ///     format!("{} {} {}", file.filename, file.data.len(), event.params().get("title").unwrap_or("-"))
+    ///     format!("{} {} {}", file.filename, file.len(), event.params().get("title").unwrap_or("-"))
     /// }
     /// let client = test::client(App::gather());
     /// let reply = client
