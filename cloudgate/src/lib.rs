@@ -51,13 +51,13 @@ pub use app::event::Event;
 pub use app::extract::{Extension, FromRequest, Query};
 pub use app::form::Form;
 pub use app::html::escape_html;
+pub use app::location::{NotLocal, Redirect};
 pub use app::multipart::{
     FileReader, FormPart, Multipart, MultipartError, MultipartLimits, MultipartReader, UploadedFile,
 };
 pub use app::params::Params;
 pub use app::path::Path;
 pub use app::problem::Problem;
-pub use app::redirect::{NotLocal, Redirect};
 pub use app::rejection::{HttpError, Rejection};
 pub use app::reply::{Html, IntoResponse, Json};
 pub use app::route::{Endpoint, Route};

@@ -7,9 +7,9 @@ use std::io;
 
 use http::StatusCode;
 
+use super::location::NotLocal;
 use super::multipart::MultipartError;
 use super::problem::Problem;
-use super::redirect::NotLocal;
 use super::reply::IntoResponse;
 use crate::message::{BodyError, Response};
 use crate::net::home::Busy;
