@@ -63,6 +63,19 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A redirect or rewrite cannot work.
+    Redirect {
+        /// Which of them: `redirect`, `rewrite` or `host redirect`.
+        what: &'static str,
+        /// The pattern or host of the requests.
+        from: String,
+        /// Where they are to go.
+        to: String,
+        /// Where it was written: `file:line`.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A host of the application is no name.
     Host {
         /// What stands there.
@@ -118,6 +131,10 @@ impl fmt::Display for Error {
             Error::Pattern { pattern, place, reason } => {
                 write!(f, "the route pattern {pattern:?} at {place} is malformed: {reason}")
             }
+            Error::Redirect { what, from, to, place, reason } => write!(
+                f,
+                "the {what} from {from:?} to {to:?} at {place} cannot work: {reason}"
+            ),
             Error::Host { host, place, reason } => {
                 write!(f, "{host:?} at {place} is no host: {reason}")
             }

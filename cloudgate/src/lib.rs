@@ -58,6 +58,7 @@ pub use app::multipart::{
 pub use app::params::Params;
 pub use app::path::Path;
 pub use app::problem::Problem;
+pub use app::redirect::TrailingSlash;
 pub use app::rejection::{HttpError, Rejection};
 pub use app::reply::{Html, IntoResponse, Json};
 pub use app::route::{Endpoint, Route};

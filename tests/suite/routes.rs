@@ -1,6 +1,6 @@
 //! Which handler answers which request?
 
-use cloudgate::{App, Path, Request, Server, State, route};
+use cloudgate::{App, Path, Request, Server, State, Status, route};
 use cloudgate_suite::{Wire, ask, get, start};
 
 #[route("/routes/get")]
@@ -203,5 +203,58 @@ fn two_applications_of_one_process_keep_their_states_apart() {
     for _ in 0..3 {
         assert_eq!(get(one.addr(), "/routes/state").text(), "shared");
         assert_eq!(get(other.addr(), "/routes/state").text(), "other");
+    }
+}
+
+#[test]
+fn redirects_and_rewrites_work_on_the_wire() {
+    let app = App::new()
+        .get("/new/{id}", |request: &mut Request<'_>| {
+            format!("{} {}", request.target(), request.original_path())
+        })
+        .redirect("/old/{*rest}", "/{rest}", Status::PERMANENT_REDIRECT)
+        .rewrite("/short/{id}", "/new/{id}")
+        .redirect_host("www.example.com", "example.com");
+    let server = start(app);
+    let moved = get(server.addr(), "/old/new/7?a=b");
+    assert_eq!(
+        (moved.status, moved.header("location")),
+        (308, Some("/new/7?a=b"))
+    );
+    for target in ["/old//evil.com", "/old/\\evil.com", "/old/%5Cevil.com"] {
+        let location = get(server.addr(), target)
+            .header("location")
+            .map(str::to_owned);
+        let location = location.expect("a Location");
+        assert!(
+            !location.starts_with("//") && !location.contains('\\'),
+            "{location}"
+        );
+    }
+    let short = get(server.addr(), "/short/7?a=b");
+    assert_eq!(short.text(), "/new/7?a=b /short/7");
+    let host = ask(
+        server.addr(),
+        "GET /a HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n",
+    );
+    assert_eq!(host.header("location"), Some("//example.com/a"));
+}
+
+#[test]
+fn a_panic_in_a_mounted_application_leaves_nothing_to_the_next_request() {
+    fn panics() -> &'static str {
+        panic!("on purpose")
+    }
+    let inner = App::new().state(1_u8).get("/panic", panics);
+    let app = App::new()
+        .mount("/in", inner)
+        .get("/state", |request: &mut Request<'_>| {
+            use cloudgate::FromRequest;
+            State::<u8>::from_request(request).map_or("none", |_| "found")
+        });
+    let server = cloudgate_suite::start_with(app, |settings| settings.workers.workers = 1);
+    for _ in 0..3 {
+        assert_eq!(get(server.addr(), "/in/panic").status, 500);
+        assert_eq!(get(server.addr(), "/state").text(), "none");
     }
 }

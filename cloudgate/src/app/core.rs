@@ -11,7 +11,8 @@ use super::client::Proxies;
 use super::error_page;
 use super::host::HostPattern;
 use super::options;
-use super::route::Route;
+use super::redirect::{self, Detours, TrailingSlash};
+use super::route::{Action, Route};
 use super::router::{Found, Router};
 use super::state::States;
 use crate::error::Error;
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(super) fallback: Option<Arc<dyn Service>>,
     pub(super) fallback_label: watchdog::Label,
     pub(crate) states: States,
+    pub(super) detours: Detours,
     pub(super) proxies: Proxies,
     pub(super) api_keys: Vec<String>,
     pub(super) mistakes: Vec<Arc<Error>>,
@@ -84,7 +86,7 @@ impl Core {
 
     /// The application that answers this request, and those around it, the innermost first.
     pub(super) fn all_of<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r Core> {
-        let around = request.scope.outer.iter().rev();
+        let around = request.scope.outer.iter().rev().map(|(noted, _)| noted);
         request
             .scope
             .application
@@ -95,6 +97,16 @@ impl Core {
 
     /// Answers a request that is noted as this application's.
     pub(super) fn answer(&self, request: &mut Request<'_>) -> Response {
+        if !self.detours.rewrites.is_empty()
+            && let Some(response) = self.answer_rewritten(request)
+        {
+            return response;
+        }
+        self.answer_here(request)
+    }
+
+    /// As [`Core::answer`], for a request that is not to be rewritten.
+    pub(super) fn answer_here(&self, request: &mut Request<'_>) -> Response {
         if self.layers.is_empty() {
             return self.dispatch(request);
         }
@@ -109,8 +121,12 @@ impl Core {
     /// Answers a request that has passed the middlewares.
     fn dispatch(&self, request: &mut Request<'_>) -> Response {
         let mut refusal = None;
-        if !self.sites.is_empty() || !self.host_routers.is_empty() {
+        if !self.sites.is_empty() || !self.host_routers.is_empty() || !self.detours.hosts.is_empty()
+        {
             let host = request.host_name().unwrap_or_default();
+            if let Some(moved) = self.detours.moved(request, &host) {
+                return moved;
+            }
             if let Some((_, site)) = self.sites.iter().find(|(pattern, _)| pattern.fits(&host)) {
                 return site.call(request);
             }
@@ -145,6 +161,9 @@ impl Core {
             let leaving = Leaving::new(request, |request| request.mounted = before);
             return mounted.call(leaving.request);
         }
+        if let Some(response) = self.answer_other_spelling(request) {
+            return response;
+        }
         match &self.fallback {
             Some(fallback) => {
                 let _watched = watchdog::watch(self.fallback_label);
@@ -152,6 +171,40 @@ impl Core {
             }
             None => Response::error(StatusCode::NOT_FOUND),
         }
+    }
+
+    /// The answer to a path that has a route only with a slash more or less at its end.
+    fn answer_other_spelling(&self, request: &mut Request<'_>) -> Option<Response> {
+        let slash = self.detours.slash;
+        if slash == TrailingSlash::Strict {
+            return None;
+        }
+        let other = redirect::other_spelling(request.local_path())?;
+        let host = request.host_name().unwrap_or_default();
+        let of_host = self
+            .host_routers
+            .iter()
+            .filter(|(pattern, _)| pattern.fits(&host));
+        let routers = of_host.map(|(_, router)| router).chain([&self.router]);
+        let mut refusal = None;
+        for router in routers {
+            if slash == TrailingSlash::Redirect {
+                if router.locate(&other).is_some() {
+                    return Some(redirect::to_spelling(request, &other));
+                }
+                continue;
+            }
+            match router.find_as(Some(&other), request) {
+                Found::Route(index) => return Some(self.call_route(index, request)),
+                Found::Answer(response) => refusal = refusal.or(Some(response)),
+                Found::Nothing => {}
+            }
+        }
+        refusal
+    }
+
+    pub(super) fn router(&self) -> &Router {
+        &self.router
     }
 
     fn call_route(&self, index: usize, request: &mut Request<'_>) -> Response {
@@ -205,7 +258,13 @@ impl Core {
     }
 
     pub(super) fn route_count(&self) -> usize {
-        let own: usize = self.routes.iter().map(|route| route.methods.len()).sum();
+        let handled = |route: &&Route| matches!(route.action, Action::Handler(_));
+        let own: usize = self
+            .routes
+            .iter()
+            .filter(handled)
+            .map(|route| route.methods.len())
+            .sum();
         let inner = self.inner().filter_map(|mounted| match mounted {
             Mounted::App(app) => Some(app.core().route_count()),
             Mounted::Service(_) => None,
@@ -223,6 +282,7 @@ impl Core {
         if let Some(mistake) = self.mistakes.first() {
             return Err(Box::new(Mistake(Arc::clone(mistake))));
         }
+        self.check_redirects()?;
         let states: Vec<&States> = std::iter::once(&self.states)
             .chain(outer.iter().copied())
             .collect();
@@ -251,7 +311,10 @@ impl Core {
         }
         match &self.fallback {
             Some(fallback) => fallback.start(),
-            None if self.routes.is_empty() && self.inner().next().is_none() => {
+            None if self.routes.is_empty()
+                && self.detours.hosts.is_empty()
+                && self.inner().next().is_none() =>
+            {
                 Err(Box::new(Error::NothingToServe))
             }
             None => Ok(()),

@@ -1,7 +1,8 @@
 //! How do routes, shared state and a fallback become one service?
 //!
 //! ```text
-//!  request ─▶ middlewares ─▶ a site for its host?  ─▶ that application
+//!  request ─▶ rewrites
+//!          ─▶ middlewares ─▶ a site for its host?  ─▶ that application
 //!                            a route's pattern?    ─▶ its middlewares ─▶ handler ─▶ extract … reply
 //!                            below a mount?        ─▶ that service
 //!                            else                  ─▶ fallback (files), or 404
@@ -25,6 +26,7 @@ pub mod params;
 pub mod path;
 pub mod pattern;
 pub mod problem;
+pub mod redirect;
 pub mod rejection;
 pub mod reply;
 pub mod route;
@@ -314,6 +316,7 @@ impl App {
     fn enter(&self, request: &mut Request<'_>) {
         let scope = &mut request.scope;
         scope.captures.clear();
+        scope.base = request.mounted;
         let known = scope
             .application
             .as_ref()
@@ -340,6 +343,19 @@ impl App {
         });
         self.enter(leaving.request);
         self.core.answer(leaving.request)
+        let (route, captures) = (
+            request.scope.route,
+            std::mem::take(&mut request.scope.captures),
+        );
+        let base = request.scope.base;
+        request.scope.outer.extend(outer.map(|outer| (outer, base)));
+        self.enter(request);
+        let response = self.core.answer(request);
+        let scope = &mut request.scope;
+        scope.application = scope.outer.pop().map(|(outer, _)| outer);
+        scope.base = base;
+        (scope.route, scope.captures) = (route, captures);
+        response
     }
 }
 

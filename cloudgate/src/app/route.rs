@@ -1,5 +1,6 @@
 //! What is a route, and how do routes find into the program?
 
+use std::any::type_name;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use http::{Method, StatusCode};
 
 use super::options::{Options, RouteOptions};
 use super::pattern;
+use super::redirect::Target;
 use super::reply::IntoResponse;
 use super::state::Needs;
 use crate::message::{Layer, Middleware, Request, Response};
@@ -74,6 +76,7 @@ pub struct Route {
     /// The names of the pattern's parameters, in order.
     pub(crate) parameters: Vec<String>,
     pub(crate) handler: Handler,
+    pub(crate) action: Action,
     pub(crate) needs: fn(&mut Needs),
     pub(crate) options: Options,
     /// The middlewares in front of the handler alone, from the options.
@@ -82,6 +85,25 @@ pub struct Route {
     pub(crate) place: String,
     /// What the log calls it when it holds its worker up.
     pub(crate) label: watchdog::Label,
+}
+
+/// What a route is there for.
+#[derive(Clone)]
+pub(crate) enum Action {
+    /// Calling a function of this name.
+    Handler(&'static str),
+    Redirect(StatusCode, Arc<Target>),
+    Rewrite(Arc<Target>),
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Handler(name) => f.write_str(name),
+            Action::Redirect(status, to) => write!(f, "{} to {to}", status.as_u16()),
+            Action::Rewrite(to) => write!(f, "as {to}"),
+        }
+    }
 }
 
 /// What answers the requests of a route.
@@ -106,13 +128,22 @@ impl Route {
     /// A malformed pattern is an error at start.
     #[track_caller]
     pub fn new<Kind>(method: Method, pattern: &str, endpoint: impl Endpoint<Kind>) -> Route {
-        let place = super::spell(Location::caller());
+        Route::explicit(method, pattern, endpoint, super::spell(Location::caller()))
+    }
+
+    pub(crate) fn explicit<Kind, E: Endpoint<Kind>>(
+        method: Method,
+        pattern: &str,
+        endpoint: E,
+        place: String,
+    ) -> Route {
         Route {
             label: label(method.as_str(), pattern, &place),
             methods: vec![method],
             pattern: pattern.to_owned(),
             parameters: names(pattern),
             handler: Handler::Closure(Arc::new(move |request| endpoint.answer(request))),
+            action: Action::Handler(type_name::<E>()),
             needs: |_| (),
             options: Options::default(),
             layers: Vec::new(),
@@ -206,6 +237,7 @@ impl Route {
             pattern: entry.pattern.to_owned(),
             parameters: names(entry.pattern),
             handler: Handler::Function(entry.handler),
+            action: Action::Handler(entry.name),
             needs: entry.needs,
             options: Options::from(&entry.options),
             layers: Vec::new(),
@@ -228,7 +260,14 @@ fn label(methods: &str, pattern: &str, place: &str) -> watchdog::Label {
 
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {} ({})", self.methods, self.pattern, self.place)
+        let Route {
+            methods,
+            pattern,
+            action,
+            place,
+            ..
+        } = self;
+        write!(f, "{methods:?} {pattern} {action} ({place})")
     }
 }
 

@@ -94,27 +94,54 @@ impl Router {
 
     /// Finds the route for a request and notes the captures of its path.
     pub(super) fn find(&self, request: &mut Request<'_>) -> Found {
-        if let Some(at) = self.literals.get(request.local_path()) {
-            return self.patterns[*at].find(request.method());
+        self.find_as(None, request)
+    }
+
+    /// As [`Router::find`]; a path counts in place of the request's own.
+    pub(super) fn find_as(&self, path: Option<&str>, request: &mut Request<'_>) -> Found {
+        let mut captures = None;
+        let path = path.unwrap_or_else(|| request.local_path());
+        let found = self.look(path, request.method(), &mut captures);
+        if let Some(captures) = captures {
+            request.scope.captures = captures;
         }
-        if request.local_path() == "*" {
+        found
+    }
+
+    /// A route whose pattern fits the path, whatever the method.
+    pub(super) fn locate(&self, path: &str) -> Option<usize> {
+        let pattern = match self.literals.get(path) {
+            Some(at) => *at,
+            None => self
+                .tree
+                .find(Some(path.strip_prefix('/')?), &mut Vec::new())?,
+        };
+        let (_, index) = self.patterns[pattern].routes.first()?;
+        Some(*index)
+    }
+
+    fn look(&self, path: &str, method: &Method, captures: &mut Option<Vec<String>>) -> Found {
+        if let Some(at) = self.literals.get(path) {
+            return self.patterns[*at].find(method);
+        }
+        if path == "*" {
             // The server as a whole: it knows the methods that some route or file answers.
             return Found::Answer(options("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
         }
         let mut raw = Vec::new();
-        let path = request.local_path().strip_prefix('/').unwrap_or_default();
+        let path = path.strip_prefix('/').unwrap_or_default();
         let Some(at) = self.tree.find(Some(path), &mut raw) else {
             return Found::Nothing;
         };
-        let Some(captures) = raw
+        let decoded: Option<_> = raw
             .into_iter()
             .map(|text| Some(decode_segment(text)?.into_owned()))
-            .collect()
-        else {
+            .collect();
+        if decoded.is_none() {
             return Found::Answer(Response::error(StatusCode::BAD_REQUEST));
-        };
-        request.scope.captures = captures;
-        self.patterns[at].find(request.method())
+        }
+        *captures = decoded;
+        self.patterns[at].find(method)
     }
 }
 

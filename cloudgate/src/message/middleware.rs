@@ -75,7 +75,7 @@ impl Layer {
         }
     }
 
-    fn concerns(&self, path: &str) -> bool {
+    pub(crate) fn concerns(&self, path: &str) -> bool {
         self.prefix
             .as_ref()
             .is_none_or(|prefix| is_below(path, prefix))
@@ -116,7 +116,12 @@ impl<'n> Next<'n> {
         } = self;
         while let Some((layer, rest)) = layers.split_first() {
             layers = rest;
-            if layer.concerns(request.local_path()) {
+            // A rewrite leads past no guard, of the path that was sent or of the one it became.
+            if layer.concerns(request.local_path())
+                || request
+                    .original_local_path()
+                    .is_some_and(|path| layer.concerns(path))
+            {
                 return layer.middleware.handle(request, Next { layers, service });
             }
         }

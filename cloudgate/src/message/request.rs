@@ -93,8 +93,10 @@ pub(crate) struct Scope {
     pub(crate) application: Option<Arc<dyn Any + Send + Sync>>,
     pub(crate) route: usize,
     pub(crate) captures: Vec<String>,
-    /// The applications around this one, the outermost first.
-    pub(crate) outer: Vec<Arc<dyn Any + Send + Sync>>,
+    /// How many bytes of the path stand before what the application is for.
+    pub(crate) base: usize,
+    /// The applications around this one, the outermost first, each with its `base`.
+    pub(crate) outer: Vec<(Arc<dyn Any + Send + Sync>, usize)>,
     /// Whether an application is answering the request: 1, else 0.
     pub(crate) depth: u8,
 }
@@ -120,6 +122,8 @@ pub struct Request<'conn> {
     extensions: Extensions,
     /// How many bytes of the path belong to where the service is mounted.
     pub(crate) mounted: usize,
+    /// What was sent, where a rewrite has put another path in its place.
+    pub(crate) original: Option<Arc<RequestHead>>,
 }
 
 /// A head that the connection lends for the time of the request: who wants to keep it takes a
@@ -238,6 +242,7 @@ impl<'conn> Request<'conn> {
             scope,
             extensions: Extensions::new(),
             mounted: 0,
+            original: None,
         }
     }
 
@@ -274,6 +279,22 @@ impl<'conn> Request<'conn> {
             "" => "/",
             rest => rest,
         }
+    }
+
+    /// The path that was sent, where a [rewrite](crate::App::rewrite) has put another in its place; else
+    /// [`Request::path`].
+    pub fn original_path(&self) -> &str {
+        self.original_head().path()
+    }
+
+    pub(crate) fn original_head(&self) -> &RequestHead {
+        self.original.as_ref().unwrap_or(&self.head)
+    }
+
+    /// The path that was sent, below where the service is mounted; `None` where that is another place.
+    pub(crate) fn original_local_path(&self) -> Option<&str> {
+        let original = self.original.as_ref()?.path();
+        original.strip_prefix(&self.path()[..self.mounted])
     }
 
     /// The text behind the `?`; empty if there is none.

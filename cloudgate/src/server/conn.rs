@@ -260,7 +260,10 @@ impl<D: Duplex> Connection<D> {
         let mut request =
             Request::assemble(Head::Lent(head), self.peer, body, std::mem::take(scope));
         let answer = home::catch_panic(|| around.service.call(&mut request));
-        *scope = std::mem::take(&mut request.scope);
+        if answer.is_ok() {
+            // After a panic it may name applications that were in the middle of something.
+            *scope = std::mem::take(&mut request.scope);
+        }
         drop(request);
         let unread = if framing.body == BodyLength::None {
             Unread::Nothing
