@@ -22,6 +22,15 @@ fn the_page_and_its_picture_are_served() {
 }
 
 #[test]
+fn every_file_of_api_has_its_route() {
+    // What `cargo run -- --routes` prints.
+    let table = super::app().routes_table();
+    for path in ["simple", "full", "template"] {
+        assert!(table.contains(&format!("/api/tests/{path} ")), "{table}");
+    }
+}
+
+#[test]
 fn simple_says_hello() {
     let reply = client().get("/api/tests/simple").send();
     reply.assert_status(200);

@@ -2,6 +2,8 @@
 //!
 //! Configuration, listener, server, signals, drain: the one place that knows all parts.
 
+use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -35,6 +37,9 @@ impl App {
     /// Serves the application until SIGTERM or SIGINT, then lets active requests finish for up to
     /// ten seconds; a second signal ends the program at once.
     ///
+    /// A program whose only argument is `--routes` prints the [table of routes](App::routes_table) instead,
+    /// takes no port, and has an `Ok` from here. One with arguments of its own calls that itself.
+    ///
     /// Prints one line when it is ready. Where the program has set no logger, warnings and errors
     /// go to standard error.
     ///
@@ -43,6 +48,12 @@ impl App {
     pub fn run(self, config: Config) -> Result<()> {
         let began = Instant::now();
         logger::install();
+        if asks_for_routes(std::env::args_os().skip(1)) {
+            // The table of an application that would not start tells no truth.
+            crate::message::Service::start(&self)?;
+            print_table(&self.routes_table());
+            return Ok(());
+        }
         let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::System {
             wanted: "signal handlers",
             source,
@@ -74,6 +85,16 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Whether these are the arguments of somebody who wants to see the routes.
+fn asks_for_routes(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.next().is_some_and(|first| first == "--routes") && arguments.next().is_none()
+}
+
+/// Not by `print!`, which panics where the reader has gone, such as `head`.
+fn print_table(table: &str) {
+    let _ = std::io::stdout().write_all(table.as_bytes());
 }
 
 /// What the start-up line says of the application.
@@ -109,4 +130,23 @@ fn announce(running: &Running, description: &Description, took: Duration) {
 
 fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_asked_for_by_that_argument_alone() {
+        for (arguments, want) in [
+            (&["--routes"][..], true),
+            (&[], false),
+            (&["--routes", "x"], false),
+            (&["x", "--routes"], false),
+            (&["--routes=1"], false),
+        ] {
+            let arguments = arguments.iter().map(OsString::from);
+            assert_eq!(asks_for_routes(arguments), want);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Which part of an application answers a request?
 
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ use crate::net::home::watchdog;
 pub(crate) struct Core {
     pub(super) layers: Vec<Layer>,
     /// Services for hosts of their own, the most exact host first.
-    sites: Vec<(HostPattern, Mounted)>,
+    pub(super) sites: Vec<(HostPattern, Mounted)>,
     /// Routes for hosts of their own, the most exact host first.
     host_routers: Vec<(HostPattern, Router)>,
     router: Router,
     pub(crate) routes: Vec<Route>,
     /// Services below a prefix, the longest one first.
-    mounts: Vec<(String, Mounted)>,
+    pub(super) mounts: Vec<(String, Mounted)>,
     pub(super) fallback: Option<Arc<dyn Service>>,
     pub(super) fallback_label: watchdog::Label,
     pub(crate) states: States,
@@ -48,7 +48,8 @@ pub(crate) struct Core {
 pub(super) enum Mounted {
     /// Another application, which finds the state of this one too.
     App(Arc<App>),
-    Service(Arc<dyn Service>),
+    /// With the name of its type.
+    Service(Arc<dyn Service>, &'static str),
 }
 
 impl Mounted {
@@ -58,7 +59,7 @@ impl Mounted {
             Ok(app) => Mounted::App(Arc::from(app)),
             Err(any) => {
                 let service = any.downcast::<S>().expect("it is what it was made of");
-                Mounted::Service(Arc::new(*service))
+                Mounted::Service(Arc::new(*service), type_name::<S>())
             }
         }
     }
@@ -66,14 +67,14 @@ impl Mounted {
     fn call(&self, request: &mut Request<'_>) -> Response {
         match self {
             Mounted::App(app) => app.call(request),
-            Mounted::Service(service) => service.call(request),
+            Mounted::Service(service, _) => service.call(request),
         }
     }
 
     fn start(&self, outer: &[&States]) -> Result<(), StartError> {
         match self {
             Mounted::App(app) => app.core().start(outer),
-            Mounted::Service(service) => service.start(),
+            Mounted::Service(service, _) => service.start(),
         }
     }
 }
@@ -267,7 +268,7 @@ impl Core {
             .sum();
         let inner = self.inner().filter_map(|mounted| match mounted {
             Mounted::App(app) => Some(app.core().route_count()),
-            Mounted::Service(_) => None,
+            Mounted::Service(..) => None,
         });
         own + inner.sum::<usize>()
     }

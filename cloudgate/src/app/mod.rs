@@ -34,6 +34,7 @@ mod router;
 pub mod shared;
 pub mod sse;
 pub mod state;
+mod table;
 pub mod time_limit;
 
 use std::any::Any;
