@@ -14,7 +14,9 @@
 use std::hint::black_box;
 
 use cloudgate::__fuzz::{ReusedHead, encode_head};
-use cloudgate::{App, Limits, RateLimit, Request, Response, ResponseCache, SharedMemory};
+use cloudgate::{
+    App, Limits, RateLimit, Request, Response, ResponseCache, SharedMemory, Templates,
+};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SMALL: &[u8] = b"GET /api/tests/simple HTTP/1.1\r\nHost: localhost:3000\r\n\r\n";
@@ -182,5 +184,20 @@ fn shared(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(micro, heads, encode, calls, whole, shared);
+/// The page of the generated application, from its template.
+fn template(criterion: &mut Criterion) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/template/templates");
+    let pages = Templates::folder(folder).expect("the template's templates");
+    let values = serde_json::json!({
+        "name": "World",
+        "path": "/api/tests/template",
+        "address": "127.0.0.1",
+        "time": 1_700_000_000_000_u64,
+    });
+    criterion.bench_function("the template's page", |bencher| {
+        bencher.iter(|| pages.render("page.html", black_box(&values)));
+    });
+}
+
+criterion_group!(micro, heads, encode, calls, whole, shared, template);
 criterion_main!(micro);

@@ -12,6 +12,7 @@ fn main() -> cloudgate::Result<()> {
 fn app() -> App {
     App::gather() // every #[route] of this program
         .state(Visits::default()) // one value that all requests share
+        .templates("templates") // pages that handlers fill in
         .files("public") // routes win over files
 }
 

@@ -18,7 +18,10 @@ use crate::child;
 
 /// The child's side: what the template's `main.rs` builds, on a free port; the current folder holds its files.
 pub(crate) fn serve() -> Result<(), String> {
-    let app = App::gather().state(full::Visits::default()).files("public");
+    let app = App::gather()
+        .state(full::Visits::default())
+        .templates("templates")
+        .files("public");
     let running = Server::bind("127.0.0.1:0")
         .and_then(|server| server.serve(app))
         .map_err(|error| error.to_string())?;

@@ -70,7 +70,7 @@ impl Case {
                 holds("Hello, World!")
                     && holds("/api/tests/template")
                     && holds("127.0.0.1")
-                    && !holds("${")
+                    && !holds("{{")
             }
         };
         if right {

@@ -146,7 +146,7 @@ fn template_page(site: &Site, has_filter: bool) -> Result<String, String> {
         // A `$` in the text to look for would be a variable of nginx's, and slower.
         let mark = format!("@{name}@");
         page = page.replace(
-            &format!("${{{name}}}"),
+            &format!("{{{{ {name} }}}}"),
             if has_filter { &mark } else { constant },
         );
         filters.push_str(&format!("sub_filter '{mark}' '{variable}'; "));

@@ -76,6 +76,13 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A template cannot be read, or has a mistake.
+    Template {
+        /// Where: `file:line`, or the path that could not be read.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A host of the application is no name.
     Host {
         /// What stands there.
@@ -135,6 +142,9 @@ impl fmt::Display for Error {
                 f,
                 "the {what} from {from:?} to {to:?} at {place} cannot work: {reason}"
             ),
+            Error::Template { place, reason } => {
+                write!(f, "the template at {place} cannot be used: {reason}")
+            }
             Error::Host { host, place, reason } => {
                 write!(f, "{host:?} at {place} is no host: {reason}")
             }

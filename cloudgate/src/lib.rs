@@ -65,6 +65,7 @@ pub use app::route::{Endpoint, Route};
 pub use app::shared::{Integers, SharedError, SharedLimits, SharedMemory, Strings, WhenFull};
 pub use app::sse::{LastEventId, Sse, SseEvent, SseSender};
 pub use app::state::{Needs, State};
+pub use app::template::{TemplateError, Templates};
 pub use app::time_limit::TimeLimit;
 pub use config::Config;
 pub use error::{Error, Result};

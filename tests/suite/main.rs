@@ -23,6 +23,7 @@ mod shared;
 mod shutdown;
 mod spooled;
 mod streams;
+mod templates;
 mod test_client;
 mod time_limit;
 mod timeouts;

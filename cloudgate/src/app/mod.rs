@@ -35,6 +35,7 @@ pub mod shared;
 pub mod sse;
 pub mod state;
 mod table;
+pub mod template;
 pub mod time_limit;
 
 use std::any::Any;

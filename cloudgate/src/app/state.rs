@@ -120,7 +120,7 @@ impl States {
         }
     }
 
-    fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+    pub(super) fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
     }
 

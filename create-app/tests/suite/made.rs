@@ -44,7 +44,8 @@ fn all_files_are_there_and_no_placeholder_is_left() {
         let content = fs::read(app.join(file)).unwrap();
         let text = String::from_utf8_lossy(&content);
         assert!(
-            !text.contains("{{") && !text.contains("{%"),
+            // What the app's own templates hold is theirs.
+            file.starts_with("templates/") || !text.contains("{{") && !text.contains("{%"),
             "{file} holds a placeholder"
         );
     }
