@@ -335,29 +335,17 @@ impl App {
     /// afterwards.
     fn call_within(&self, request: &mut Request<'_>) -> Response {
         let outer = request.scope.application.take();
-        let route = request.scope.route;
+        let (route, base) = (request.scope.route, request.scope.base);
         let mut captures = std::mem::take(&mut request.scope.captures);
-        request.scope.outer.extend(outer);
+        request.scope.outer.extend(outer.map(|outer| (outer, base)));
         let leaving = Leaving::new(request, |request| {
             let scope = &mut request.scope;
-            scope.application = scope.outer.pop();
+            scope.application = scope.outer.pop().map(|(outer, _)| outer);
+            scope.base = base;
             (scope.route, scope.captures) = (route, std::mem::take(&mut captures));
         });
         self.enter(leaving.request);
         self.core.answer(leaving.request)
-        let (route, captures) = (
-            request.scope.route,
-            std::mem::take(&mut request.scope.captures),
-        );
-        let base = request.scope.base;
-        request.scope.outer.extend(outer.map(|outer| (outer, base)));
-        self.enter(request);
-        let response = self.core.answer(request);
-        let scope = &mut request.scope;
-        scope.application = scope.outer.pop().map(|(outer, _)| outer);
-        scope.base = base;
-        (scope.route, scope.captures) = (route, captures);
-        response
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use super::App;
-use super::core::Core;
+use super::core::{Core, Leaving};
 use super::host::HostPattern;
 use super::pattern;
 use super::route::{Action, Route};
@@ -102,10 +102,10 @@ impl App {
         };
         match target {
             Ok(target) if pattern::check(from).is_ok() => {
-                self.add(redirect(from, target, status, place));
+                self.insert(redirect(from, target, status, place));
             }
             // The router says what is wrong with it.
-            Ok(_) => self.add(Route::explicit(Method::GET, from, || (), place)),
+            Ok(_) => self.insert(Route::explicit(Method::GET, from, || (), place)),
             Err(reason) => self.note(Error::Redirect {
                 what: "redirect",
                 from: from.to_owned(),
@@ -317,13 +317,13 @@ impl Core {
         let target = self
             .detours
             .rewritten(request.local_path(), base, request.query())?;
-        let before = Arc::clone(&request.head);
-        let head = Arc::make_mut(&mut request.head);
+        let before = request.shared_head();
+        let head = request.head_mut();
         match normalise_target(&target, &mut head.target) {
             Ok(question) => head.question = question,
             Err(_) => {
                 log::error!("a rewrite led to {target:?}, which is no path");
-                request.head = before;
+                request.set_head(before);
                 return Some(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
             }
         }
@@ -331,16 +331,17 @@ impl Core {
         let first = request.original.is_none();
         request.original.get_or_insert_with(|| Arc::clone(&before));
         let passed = passed_by(request, before.path());
-        let response = if passed.is_empty() {
-            self.answer_here(request)
+        let leaving = Leaving::new(request, |request| {
+            if first {
+                request.original = None;
+            }
+            request.set_head(Arc::clone(&before));
+        });
+        Some(if passed.is_empty() {
+            self.answer_here(leaving.request)
         } else {
-            Next::new(&passed, &|request| self.answer_here(request)).run(request)
-        };
-        if first {
-            request.original = None;
-        }
-        request.head = before;
-        Some(response)
+            Next::new(&passed, &|request| self.answer_here(request)).run(leaving.request)
+        })
     }
 
     /// Where this application sends a client that asks for a path; in the order of `dispatch`.

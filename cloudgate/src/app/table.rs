@@ -79,7 +79,14 @@ impl Table {
             self.mounted(site, &inside);
         }
         let mut routes: Vec<_> = core.routes.iter().collect();
-        routes.sort_by_key(|route| (route.options.host, &route.pattern, methods(route)));
+        let key = |route: &Route| {
+            (
+                route.options.host.clone(),
+                route.pattern.clone(),
+                methods(route),
+            )
+        };
+        routes.sort_by_cached_key(|route| key(route));
         for route in routes {
             let methods = match route.action {
                 Action::Handler(_) => methods(route),
@@ -120,7 +127,7 @@ impl Table {
 
     fn route(&mut self, route: &Route, around: &Around<'_>, methods: &str) {
         let path = format!("{}{}", around.base, route.pattern);
-        let host = route.options.host.unwrap_or(&around.host);
+        let host = route.options.host.as_deref().unwrap_or(&around.host);
         let answer = match &route.action {
             Action::Handler(name) => short(name),
             other => other.to_string(),
@@ -342,10 +349,10 @@ mod tests {
         let mut upload = Route::explicit(Method::POST, "/upload", one, "api/upload.rs:7".into());
         upload.options.body_limit = Some(1 << 20);
         upload.options.private = true;
-        upload.options.required = &["name", "kind"];
+        upload.options.required = vec!["name".to_owned(), "kind".to_owned()];
         upload.methods.push(Method::PUT);
         let mut hosted = Route::explicit(Method::GET, "/", list, "api/host.rs:3".into());
-        hosted.options.host = Some("*.example.com");
+        hosted.options.host = Some("*.example.com".to_owned());
         let mut app = App::new()
             .wrap(Log)
             .wrap_at("/admin", guard)
@@ -358,8 +365,8 @@ mod tests {
             .mount("/orders", orders)
             .mount("/raw", raw)
             .fallback(raw);
-        app.add(upload);
-        app.add(hosted);
+        app.insert(upload);
+        app.insert(hosted);
         app.core_mut().folder = Some("public".to_owned());
         app
     }

@@ -251,6 +251,16 @@ impl<'conn> Request<'conn> {
         Arc::clone(&self.head)
     }
 
+    /// The head, to change it.
+    pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
+        Arc::make_mut(&mut self.head)
+    }
+
+    /// Puts a head in the place of the one that is there.
+    pub(crate) fn set_head(&mut self, head: Arc<RequestHead>) {
+        *self.head = head;
+    }
+
     /// The method.
     pub fn method(&self) -> &Method {
         &self.head.method
@@ -326,7 +336,7 @@ impl<'conn> Request<'conn> {
 
     /// The header fields, to change them.
     pub fn headers_mut(&mut self) -> &mut Headers {
-        &mut Arc::make_mut(&mut self.head).headers
+        &mut self.head_mut().headers
     }
 
     /// The first value of a header field, if it is text.
