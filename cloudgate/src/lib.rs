@@ -82,9 +82,12 @@ pub use net::listener::Address;
 pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
 pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
+pub use services::cors::Cors;
 pub use services::files::Files;
 pub use services::limits::{RateLimit, Verdict};
+pub use services::request_id::{RequestId, RequestIds};
 pub use services::response_cache::ResponseCache;
+pub use services::security_headers::{ContentSecurityPolicy, SecurityHeaders};
 
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]

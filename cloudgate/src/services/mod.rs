@@ -1,5 +1,9 @@
-//! Which ready-made services are there?
+//! Which ready-made services are there, and which middlewares?
 
+pub mod cors;
 pub mod files;
 pub mod limits;
+pub mod request_id;
 pub mod response_cache;
+pub mod security_headers;
+mod vary;
