@@ -82,6 +82,8 @@ pub use net::listener::Address;
 pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
 pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
+pub use services::access_log::{AccessLog, LogFormat};
+pub use services::auth::{ApiKeyAuth, AuthUser, BasicAuth};
 pub use services::cors::Cors;
 pub use services::files::Files;
 pub use services::limits::{RateLimit, Verdict};

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::logger;
 use crate::server::{Running, Server, Settings};
+use crate::services::access_log;
 use crate::services::files::Files;
 
 /// How long connections may finish what they are doing after the first signal.
@@ -83,6 +84,7 @@ impl App {
         if cut > 0 {
             log::warn!("{cut} connections were cut after {} s", GRACE.as_secs());
         }
+        access_log::flush_all();
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Which ready-made services are there, and which middlewares?
 
+pub mod access_log;
+pub mod auth;
 pub mod cors;
 pub mod files;
 pub mod limits;
