@@ -84,6 +84,7 @@ pub use proto::limits::Limits;
 pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::access_log::{AccessLog, LogFormat};
 pub use services::auth::{ApiKeyAuth, AuthUser, BasicAuth};
+pub use services::compress::Compression;
 pub use services::cors::Cors;
 pub use services::files::Files;
 pub use services::limits::{RateLimit, Verdict};

@@ -2,6 +2,7 @@
 
 pub mod access_log;
 pub mod auth;
+pub mod compress;
 pub mod cors;
 pub mod files;
 pub mod limits;
