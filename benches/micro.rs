@@ -15,7 +15,8 @@ use std::hint::black_box;
 
 use cloudgate::__fuzz::{ReusedHead, encode_head};
 use cloudgate::{
-    App, Limits, RateLimit, Request, Response, ResponseCache, SharedMemory, Templates,
+    App, Cors, Limits, RateLimit, Request, RequestIds, Response, ResponseCache, SecurityHeaders,
+    SharedMemory, Templates,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -120,6 +121,36 @@ fn calls(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What ready-made middlewares cost in front of a trivial route, for a request of the same origin.
+fn middleware(criterion: &mut Criterion) {
+    let app = || App::new().get("/api/tests/simple", || Response::html("Hello World!"));
+    let cors = || Cors::new().origin("https://app.example.com");
+    let mut group = criterion.benchmark_group("middleware");
+    for (name, app) in [
+        ("none", app()),
+        ("RequestIds", app().wrap(RequestIds::new())),
+        ("SecurityHeaders", app().wrap(SecurityHeaders::new())),
+        ("Cors", app().wrap(cors())),
+        (
+            "RequestIds, Cors, SecurityHeaders",
+            app()
+                .wrap(RequestIds::new())
+                .wrap(cors())
+                .wrap(SecurityHeaders::new()),
+        ),
+    ] {
+        // A request keeps its id, so each round has one of its own.
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched_ref(
+                || Request::get("/api/tests/simple").with_header("Host", "localhost:3000"),
+                |request| app.call(black_box(request)),
+                criterion::BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
 /// Everything but the socket: head, framing, route, handler, answer.
 fn whole(criterion: &mut Criterion) {
     let app = app();
@@ -199,5 +230,7 @@ fn template(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(micro, heads, encode, calls, whole, shared, template);
+criterion_group!(
+    micro, heads, encode, calls, middleware, whole, shared, template
+);
 criterion_main!(micro);

@@ -14,6 +14,7 @@ mod files;
 mod forms;
 mod listeners;
 mod load;
+mod middleware;
 mod parking;
 mod program;
 mod replies;

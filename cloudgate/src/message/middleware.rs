@@ -26,6 +26,31 @@ use super::service::StartError;
 /// ```
 ///
 /// As a handler does, it runs on a coroutine and may wait in cloudgate's own calls.
+///
+/// # Ready-made ones
+/// In the order in which they belong, the first one outermost:
+///
+/// | middleware | why there |
+/// |---|---|
+/// | [`AccessLog`](crate::AccessLog) | sees every answer as the client does |
+/// | [`RequestIds`](crate::RequestIds) | all that follows can name the request |
+/// | [`Cors`](crate::Cors) | answers a preflight, which has no credentials, and lets pages read refusals |
+/// | [`SecurityHeaders`](crate::SecurityHeaders) | its fields are on refusals too |
+/// | [`Compression`](crate::Compression) | compresses whatever is answered behind it |
+/// | [`RateLimit`](crate::RateLimit) | costs little, and so stands in front of what costs more |
+/// | [`BasicAuth`](crate::BasicAuth), [`ApiKeyAuth`](crate::ApiKeyAuth) | nothing behind them is reached without a key |
+///
+/// ```
+/// use cloudgate::{AccessLog, ApiKeyAuth, App, Compression, Cors, RequestIds, SecurityHeaders};
+///
+/// let app = App::gather()
+///     .wrap(AccessLog::new())
+///     .wrap(RequestIds::new())
+///     .wrap(Cors::new().origin("https://app.example.com"))
+///     .wrap(SecurityHeaders::new())
+///     .wrap(Compression::new())
+///     .wrap_at("/admin", ApiKeyAuth::new(["k-1"]));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no middleware",
     label = "not a function of `&mut Request<'_>` and `Next<'_>` that returns a Response",
