@@ -44,7 +44,8 @@ const MOST_LINES: usize = 10_000;
 /// Add it first, so that it sees every answer as the client does. A line comes when the answer is
 /// complete: for a stream when that has ended, and it says `aborted` where it broke off. A body in
 /// memory or of a file counts as complete when it is handed over to be sent. An answer after a panic
-/// is a 500 of unknown length.
+/// is a 500 of unknown length. What the server refuses by itself, because it is no valid HTTP, has no
+/// line.
 ///
 /// Lines are written by a thread of their own. At most 10,000 lines and 8 MiB wait for it; past that
 /// lines are dropped, a warning in the program's log says how many, and so does a line here, but for

@@ -20,7 +20,8 @@ use flate2::write::GzEncoder;
 use crate::message::{Body, BodySink, BodyWriter, FileRange};
 use crate::net::home;
 
-/// Up to this many bytes are compressed at once in the coroutine: about a millisecond.
+/// Up to this many bytes are compressed at once in the coroutine. Of JSON they take 0.1 ms (zstd) to
+/// 0.45 ms (brotli) at level 5, and up to 1.7 ms (brotli) at level 9.
 const INLINE: usize = 64 << 10;
 
 /// How much of a stream is compressed in one step, in bytes.
@@ -128,19 +129,21 @@ impl Encoder {
         Ok(match coding {
             #[cfg(feature = "zstd")]
             Coding::Zstd => {
-                // Its levels go to 22; at 3 it takes about the time that gzip takes at 1.
-                let level = i32::try_from(level).unwrap_or(3).div_euclid(2) + 1;
+                // Its levels go to 22; at its own default, 3, it takes less time than gzip at 2.
+                let level = i32::try_from(level / 2 + 1).unwrap_or(3);
                 let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), level)?;
                 encoder.window_log(WINDOW)?;
                 Encoder::Zstd(encoder)
             }
             #[cfg(feature = "brotli")]
-            Coding::Brotli => Encoder::Brotli(Box::new(brotli::CompressorWriter::new(
-                Vec::new(),
-                PIECE,
-                level,
-                WINDOW,
-            ))),
+            Coding::Brotli => {
+                // Its levels go to 11. At 3 it takes about as long as gzip at 5; a stream takes 1.2 MB
+                // then, 2.7 MB at 5, and 35 MB at 9, where 64 KiB take 115 ms.
+                let quality = level.div_ceil(2);
+                let out = Vec::new();
+                let encoder = brotli::CompressorWriter::new(out, PIECE, quality, WINDOW);
+                Encoder::Brotli(Box::new(encoder))
+            }
             Coding::Gzip => {
                 Encoder::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::new(level)))
             }
