@@ -231,6 +231,13 @@ impl Headers {
         }
     }
 
+    /// Makes room for this many more fields with this many bytes of text, so that adding them
+    /// allocates once.
+    pub(crate) fn reserve(&mut self, fields: usize, bytes: usize) {
+        make_room(&mut self.fields, fields);
+        make_room(&mut self.text, bytes);
+    }
+
     fn name_of(&self, field: &Field) -> &[u8] {
         &self.text[field.name as usize..][..field.name_length as usize]
     }
@@ -244,12 +251,13 @@ impl Headers {
         if u32::try_from(at + name.len() + value.len() + 4).is_err() {
             return Err(HeaderError::TooLarge);
         }
+        let line = name.len() + value.len() + 4;
+        // What was prepared, or nothing: more is likely to follow.
+        if let Cow::Borrowed(_) = self.text {
+            self.reserve(4, line.max(128));
+        }
         let text = self.text.to_mut();
-        text.reserve(if at == 0 {
-            128
-        } else {
-            name.len() + value.len() + 4
-        });
+        text.reserve(line);
         text.extend_from_slice(name);
         text.extend_from_slice(b": ");
         text.extend_from_slice(value);
@@ -271,6 +279,18 @@ impl Headers {
                 // Cannot fail: the result is no longer than what was there.
                 let _ = self.push_line(old.name_of(field), old.value_of(field));
             }
+        }
+    }
+}
+
+/// Makes room for `more` elements. `Cow::to_mut` would first allocate for what is there alone.
+fn make_room<T: Clone>(list: &mut Cow<'static, [T]>, more: usize) {
+    match list {
+        Cow::Owned(list) => list.reserve(more),
+        Cow::Borrowed(known) => {
+            let mut owned = Vec::with_capacity(known.len() + more);
+            owned.extend_from_slice(known);
+            *list = Cow::Owned(owned);
         }
     }
 }

@@ -44,6 +44,8 @@ const DEFAULTS: [(&str, &str); 3] = [
 #[derive(Clone, Debug)]
 pub struct SecurityHeaders {
     fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// How many bytes they take on the wire.
+    bytes: usize,
     mistake: Option<String>,
 }
 
@@ -57,10 +59,20 @@ impl SecurityHeaders {
     /// The fields of the table above.
     pub fn new() -> SecurityHeaders {
         let fields = DEFAULTS.map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)));
-        SecurityHeaders {
+        let mut headers = SecurityHeaders {
             fields: fields.into(),
+            bytes: 0,
             mistake: None,
-        }
+        };
+        headers.measure();
+        headers
+    }
+
+    fn measure(&mut self) {
+        let fields = self.fields.iter();
+        self.bytes = fields
+            .map(|(name, value)| name.len() + value.len() + 4)
+            .sum();
     }
 
     /// Sends this field too, or another value for it: `Permissions-Policy`,
@@ -85,6 +97,7 @@ impl SecurityHeaders {
         self = self.without(name);
         self.fields
             .push((name.to_owned().into(), value.trim().to_owned().into()));
+        self.measure();
         self
     }
 
@@ -93,6 +106,7 @@ impl SecurityHeaders {
     pub fn without(mut self, name: &str) -> SecurityHeaders {
         self.fields
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.measure();
         self
     }
 
@@ -134,6 +148,7 @@ impl Middleware for SecurityHeaders {
     fn handle(&self, request: &mut Request<'_>, next: Next<'_>) -> Response {
         let mut response = next.run(request);
         let headers = response.headers_mut();
+        headers.reserve(self.fields.len(), self.bytes);
         for (name, value) in &self.fields {
             if !headers.contains(name) {
                 // Checked when it was configured.
