@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use cloudgate::{Bytes, Html, HttpError, IntoResponse, Json, Response, Status, route};
-use cloudgate_suite::{Wire, get, start};
+use cloudgate_suite::{Wire, ask, get, start};
 use serde_json::{Value, json};
 
 #[route("/replies/nothing")]
@@ -201,4 +201,18 @@ fn a_body_that_fails_does_not_destroy_the_answers_in_front_of_it() {
         "{}",
         String::from_utf8_lossy(&rest)
     );
+}
+
+#[test]
+fn a_panic_leaves_nothing_behind_for_the_next_connection() {
+    let server = start(crate::app());
+    for _ in 0..20 {
+        assert_eq!(get(server.addr(), "/replies/panic").status, 500);
+        // What the connection left behind is the next one's.
+        let missing =
+            "GET /missing HTTP/1.1\r\nHost: h\r\nAccept: text/html\r\nConnection: close\r\n\r\n";
+        let page = ask(server.addr(), missing);
+        let form = page.header("content-type");
+        assert_eq!((page.status, form), (404, Some("text/html; charset=utf-8")));
+    }
 }
