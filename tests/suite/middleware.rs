@@ -140,6 +140,32 @@ fn all_of_them_work_together() {
 }
 
 #[test]
+fn a_refusal_that_was_compressed_stays_what_it_was_compressed_from() {
+    let kept = Kept::default();
+    let server = start(complete(kept.log()));
+    let mut wire = Wire::open(server.addr());
+    let html = "Accept: text/html\r\n";
+    let page = fetch(&mut wire, "/who", html);
+    assert_eq!(page.status, 401);
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let fields = format!("{html}Accept-Encoding: gzip, identity;q=0\r\n");
+    let zipped = fetch(&mut wire, "/who", &fields);
+    let text = String::from_utf8(unzip(&zipped)).expect("text");
+    assert_eq!(text, "401 Unauthorized\n");
+    assert_eq!(
+        zipped.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+    // The page was made of a shorter text behind the log's back.
+    let lines = kept.lines(2);
+    assert_eq!(lines[0]["bytes"], serde_json::Value::Null);
+    assert_eq!(lines[1]["bytes"], zipped.body.len());
+}
+
+#[test]
 fn a_flush_reaches_the_client_through_a_coder() {
     let go = Arc::new(Notify::new());
     let theirs = Arc::clone(&go);

@@ -290,7 +290,7 @@ impl Middleware for Cors {
         let head = request
             .headers()
             .contains("origin")
-            .then(|| Arc::clone(&request.head));
+            .then(|| request.shared_head());
         let asking = head.as_ref().and_then(|head| head.headers().get("origin"));
         let origin = asking.map_or_else(|| self.star(), |asking| self.allowed(asking));
         let is_preflight = asking.is_some()

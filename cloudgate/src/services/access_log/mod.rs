@@ -18,6 +18,7 @@ use http::{Method, StatusCode};
 
 use super::auth::{AuthUser, SecretParameters};
 use super::request_id::RequestId;
+use crate::message::response::ErrorNote;
 use crate::message::{
     Body, BodySink, BodyWriter, Middleware, Next, Request, RequestHead, Response, StartError,
 };
@@ -43,9 +44,9 @@ const MOST_LINES: usize = 10_000;
 ///
 /// Add it first, so that it sees every answer as the client does. A line comes when the answer is
 /// complete: for a stream when that has ended, and it says `aborted` where it broke off. A body in
-/// memory or of a file counts as complete when it is handed over to be sent. An answer after a panic
-/// is a 500 of unknown length. What the server refuses by itself, because it is no valid HTTP, has no
-/// line.
+/// memory or of a file counts as complete when it is handed over to be sent. The length is not known of
+/// the 500 after a panic, and of an error that a middleware behind this one has answered, for it may still
+/// be told as a page or as JSON. What the server refuses by itself, because it is no valid HTTP, has no line.
 ///
 /// Lines are written by a thread of their own. At most 10,000 lines and 8 MiB wait for it; past that
 /// lines are dropped, a warning in the program's log says how many, and so does a line here, but for
@@ -177,7 +178,7 @@ impl AccessLog {
 impl Middleware for AccessLog {
     fn handle(&self, request: &mut Request<'_>, next: Next<'_>) -> Response {
         let (began, clock) = (SystemTime::now(), Instant::now());
-        let head = Arc::clone(&request.head);
+        let head = request.shared_head();
         let answer = home::catch_panic(|| next.run(request));
         let extensions = request.extensions();
         let mut line = Line {
@@ -208,31 +209,17 @@ impl Middleware for AccessLog {
             line.write(Some(0), End::Complete);
             return response;
         }
-        response.body = match response.take_body() {
-            Body::Writer(write) => {
-                let mut pending = Pending::new(line, None);
-                Body::Writer(Box::new(move |out| {
-                    let mut sink = CountingSink {
-                        out,
-                        pending: &mut pending,
-                    };
-                    write(&mut BodyWriter::new(&mut sink))?;
-                    pending.end(End::Complete);
-                    Ok(())
-                }))
+        match &response.body {
+            Body::Writer(_) | Body::Reader { .. } => {
+                let body = counted(response.take_body(), line);
+                response.body = body;
             }
-            Body::Reader { reader, length } => Body::Reader {
-                reader: Box::new(CountingReader {
-                    reader,
-                    pending: Pending::new(line, length),
-                }),
-                length,
-            },
             body => {
-                line.write(body.length(), End::Complete);
-                body
+                // The text of an error may still get the form that the client likes best.
+                let known = matches!(response.note, ErrorNote::None);
+                line.write(body.length().filter(|_| known), End::Complete);
             }
-        };
+        }
         response
     }
 
@@ -259,6 +246,32 @@ impl fmt::Debug for AccessLog {
         f.debug_struct("AccessLog")
             .field("format", &self.rules.format)
             .finish_non_exhaustive()
+    }
+}
+
+/// The same body, which writes its line when it ends.
+fn counted(body: Body, line: Line) -> Body {
+    match body {
+        Body::Writer(write) => {
+            let mut pending = Pending::new(line, None);
+            Body::Writer(Box::new(move |out| {
+                let mut sink = CountingSink {
+                    out,
+                    pending: &mut pending,
+                };
+                write(&mut BodyWriter::new(&mut sink))?;
+                pending.end(End::Complete);
+                Ok(())
+            }))
+        }
+        Body::Reader { reader, length } => Body::Reader {
+            reader: Box::new(CountingReader {
+                reader,
+                pending: Pending::new(line, length),
+            }),
+            length,
+        },
+        body => body,
     }
 }
 

@@ -146,6 +146,7 @@ impl Compression {
         if status == StatusCode::PARTIAL_CONTENT {
             return;
         }
+        let note = response.note;
         let plain = response.take_body();
         let kept = match &plain {
             Body::Bytes(bytes) => Some(bytes.clone()),
@@ -157,6 +158,7 @@ impl Compression {
                     && kept.as_ref().is_some_and(|kept| kept.len() <= bytes.len()) =>
             {
                 response.body = kept.map_or(Body::Empty, Body::Bytes);
+                response.note = note;
             }
             Ok(body) => {
                 response.body = body;
