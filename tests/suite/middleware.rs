@@ -31,7 +31,7 @@ impl Write for Kept {
 
 impl Kept {
     fn log(&self) -> AccessLog {
-        AccessLog::writer(self.clone()).format(LogFormat::Json)
+        AccessLog::writer(self.clone()).format(LogFormat::JsonLines)
     }
 
     /// The lines, as soon as there are so many.

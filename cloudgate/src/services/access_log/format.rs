@@ -32,7 +32,7 @@ pub enum LogFormat {
     Pretty,
     /// A JSON object a line, with `time`, `client`, `user`, `method`, `target`, `status`, `bytes`,
     /// `duration_ms`, `id`, `referer`, `agent` and `aborted`; what is not known is left out.
-    Json,
+    JsonLines,
     /// The combined format of NCSA that web servers have written ever since, and programs that count
     /// visitors read. Behind it stand the seconds that the answer took, the request's id or `-` in
     /// quotes, and `complete` or `aborted`.
@@ -60,7 +60,7 @@ impl LogFormat {
         // Writing to a string does not fail.
         let _ = match self {
             LogFormat::Pretty => pretty(line, entry),
-            LogFormat::Json => json(line, entry),
+            LogFormat::JsonLines => json(line, entry),
             LogFormat::Combined => combined(line, entry),
         };
         line.push('\n');
@@ -71,7 +71,7 @@ impl LogFormat {
         let note = match self {
             LogFormat::Pretty if count == 1 => "-- 1 line was dropped\n".to_owned(),
             LogFormat::Pretty => format!("-- {count} lines were dropped\n"),
-            LogFormat::Json => format!("{{\"dropped\":{count}}}\n"),
+            LogFormat::JsonLines => format!("{{\"dropped\":{count}}}\n"),
             LogFormat::Combined => return,
         };
         text.extend_from_slice(note.as_bytes());
@@ -393,12 +393,12 @@ mod tests {
                 "127.0.0.1 - Ada_L [29/Feb/2000:01:04:05 +0000] \"GET /a?b=c HTTP/1.1\" 200 12 \"http://a/\" \"curl/8\" 1.234567 \"id-1\" aborted\n",
             ),
             (
-                LogFormat::Json,
+                LogFormat::JsonLines,
                 |entry| entry.bytes = None,
                 "{\"time\":\"2000-02-29T01:04:05.678Z\",\"client\":\"127.0.0.1\",\"method\":\"GET\",\"target\":\"/a?b=c\",\"status\":200,\"duration_ms\":1234.567,\"referer\":\"http://a/\",\"agent\":\"curl/8\"}\n",
             ),
             (
-                LogFormat::Json,
+                LogFormat::JsonLines,
                 full,
                 "{\"time\":\"2000-02-29T01:04:05.678Z\",\"client\":\"127.0.0.1\",\"user\":\"Ada L\",\"method\":\"GET\",\"target\":\"/a?b=c\",\"status\":200,\"bytes\":12,\"duration_ms\":1234.567,\"id\":\"id-1\",\"referer\":\"http://a/\",\"agent\":\"curl/8\",\"aborted\":true}\n",
             ),
@@ -413,14 +413,14 @@ mod tests {
         let mut head = RequestHead::clone(&request.shared_head());
         // However a target would come in.
         head.target = "/\"\n\r\0\x1b[2J\u{7f}".to_owned();
-        for format in [LogFormat::Pretty, LogFormat::Combined, LogFormat::Json] {
+        for format in [LogFormat::Pretty, LogFormat::Combined, LogFormat::JsonLines] {
             let line = line_of(format, &head, |_| ());
             let text = line.strip_suffix('\n').unwrap();
             assert!(
                 !text.contains(|char: char| char.is_control() || char == '\u{2028}'),
                 "{text:?}"
             );
-            if format == LogFormat::Json {
+            if format == LogFormat::JsonLines {
                 let value: serde_json::Value = serde_json::from_str(text).unwrap();
                 assert_eq!(value["target"], "/\"\n\r\0\x1b[2J\u{7f}");
                 assert_eq!(value["agent"], "a\"b\\c\td\u{9b}\u{2028}é");

@@ -37,7 +37,7 @@ const MOST_LINES: usize = 10_000;
 /// use cloudgate::{AccessLog, App, Config, LogFormat};
 ///
 /// fn main() -> cloudgate::Result<()> {
-///     let log = AccessLog::file("access.log").format(LogFormat::Json);
+///     let log = AccessLog::file("access.log").format(LogFormat::JsonLines);
 ///     App::gather().wrap(log).run(Config::from_env()?)
 /// }
 /// ```

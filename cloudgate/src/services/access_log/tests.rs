@@ -25,7 +25,7 @@ fn lines(
     then: fn(Response),
 ) -> Vec<serde_json::Value> {
     let kept = Kept::default();
-    let log = AccessLog::writer(kept.clone()).format(LogFormat::Json);
+    let log = AccessLog::writer(kept.clone()).format(LogFormat::JsonLines);
     then(log.handle(request, Next::new(&[], &move |_| response())));
     assert!(log.flush());
     let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
@@ -136,7 +136,7 @@ fn the_line_knows_the_client_the_user_and_the_id() {
     let mut request = Request::get("/?k=hush");
     request.client = Some("192.0.2.1".parse().unwrap());
     let kept = Kept::default();
-    let log = AccessLog::writer(kept.clone()).format(LogFormat::Json);
+    let log = AccessLog::writer(kept.clone()).format(LogFormat::JsonLines);
     let layers = [
         crate::message::Layer::new(crate::services::request_id::RequestIds::new().from_anyone()),
         crate::message::Layer::new(crate::services::auth::BasicAuth::new("a").verify(|_, _| true)),
