@@ -75,8 +75,8 @@ pub use message::{
     negotiate,
 };
 pub use net::home::{
-    Busy, Notify, Receiver, SendError, Sender, Settings as WorkerSettings, blocking, channel,
-    sleep, thread_changes, try_blocking, yield_now,
+    Busy, Notify, Receiver, RecvError, SendError, Sender, Settings as WorkerSettings, blocking,
+    channel, sleep, thread_changes, try_blocking, yield_now,
 };
 pub use net::listener::Address;
 pub use net::unix_socket::UnixSocket;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::notify::Waiter;
 
@@ -73,6 +74,27 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T: fmt::Debug> std::error::Error for SendError<T> {}
 
+/// Why [`Receiver::recv_timeout`] gave no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecvError {
+    /// None came in time.
+    TimedOut,
+    /// The channel is empty, and every sender is gone.
+    Closed,
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RecvError::TimedOut => "no value came through the channel in time",
+            RecvError::Closed => "every sender of the channel is gone",
+        })
+    }
+}
+
+impl std::error::Error for RecvError {}
+
 fn lock<T>(shared: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -117,6 +139,11 @@ impl<'c, T> Place<'c, T> {
         self.waiter.wait();
         self.left = true;
     }
+
+    /// As [`Place::wait`], at most until `due`; then the place is given up.
+    fn wait_until(mut self, due: Instant) {
+        self.left = self.waiter.wait_until(due);
+    }
 }
 
 impl<T> Drop for Place<'_, T> {
@@ -159,6 +186,11 @@ impl<T> Sender<T> {
     pub fn try_send(&self, value: T) -> Result<(), SendError<T>> {
         lock(&self.0).push(value)
     }
+
+    /// Whether every receiver is gone: nothing that is sent from now on arrives.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.0).receivers == 0
+    }
 }
 
 impl<T> Receiver<T> {
@@ -175,6 +207,41 @@ impl<T> Receiver<T> {
             let place = Place::new(&self.0, &mut state, |state| &mut state.empty);
             drop(state);
             place.wait();
+        }
+    }
+
+    /// The next value, waited for at most for `limit`. One that is there is given however short that is.
+    ///
+    /// ```
+    /// use cloudgate::RecvError;
+    /// use std::time::Duration;
+    ///
+    /// let (sender, receiver) = cloudgate::channel(1);
+    /// sender.send("news").unwrap();
+    /// assert_eq!(receiver.recv_timeout(Duration::ZERO), Ok("news"));
+    /// assert_eq!(receiver.recv_timeout(Duration::ZERO), Err(RecvError::TimedOut));
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecvError::TimedOut`] when none came, [`RecvError::Closed`] when there will be no other.
+    pub fn recv_timeout(&self, limit: Duration) -> Result<T, RecvError> {
+        let Some(due) = Instant::now().checked_add(limit) else {
+            return self.recv().ok_or(RecvError::Closed);
+        };
+        loop {
+            let mut state = lock(&self.0);
+            if let Some(value) = state.pop() {
+                return Ok(value);
+            }
+            if state.senders == 0 {
+                return Err(RecvError::Closed);
+            }
+            if Instant::now() >= due {
+                return Err(RecvError::TimedOut);
+            }
+            let place = Place::new(&self.0, &mut state, |state| &mut state.empty);
+            drop(state);
+            place.wait_until(due);
         }
     }
 
@@ -278,7 +345,6 @@ mod tests {
     use super::*;
     use crate::net::home;
     use std::sync::mpsc;
-    use std::time::Duration;
 
     #[test]
     fn the_capacity_is_held_at_it_and_one_past_it() {
@@ -289,6 +355,51 @@ mod tests {
         drop(sender);
         assert_eq!(receiver.iter().collect::<Vec<_>>(), [2, 3]);
         assert_eq!(receiver.try_recv(), None);
+    }
+
+    #[test]
+    fn a_wait_with_a_limit_ends_by_a_value_by_the_limit_and_by_the_end_of_the_senders() {
+        let (sender, receiver) = channel(1);
+        let short = Duration::from_millis(5);
+        assert_eq!(receiver.recv_timeout(short), Err(RecvError::TimedOut));
+        assert!(
+            lock(&receiver.0).empty.is_empty(),
+            "it still stands in line"
+        );
+        sender.send(1).unwrap();
+        assert_eq!(receiver.recv_timeout(Duration::ZERO), Ok(1));
+        // Past what the clock can express is without a limit.
+        for limit in [Duration::from_secs(60), Duration::MAX] {
+            let waiting = std::thread::spawn({
+                let receiver = receiver.clone();
+                move || receiver.recv_timeout(limit)
+            });
+            while lock(&sender.0).empty.is_empty() {
+                std::thread::yield_now();
+            }
+            sender.send(2).unwrap();
+            assert_eq!(waiting.join().unwrap(), Ok(2));
+        }
+        let waiting = std::thread::spawn({
+            let receiver = receiver.clone();
+            move || receiver.recv_timeout(Duration::from_secs(60))
+        });
+        while lock(&sender.0).empty.is_empty() {
+            std::thread::yield_now();
+        }
+        drop(sender);
+        assert_eq!(waiting.join().unwrap(), Err(RecvError::Closed));
+        assert_eq!(receiver.recv_timeout(short), Err(RecvError::Closed));
+    }
+
+    #[test]
+    fn a_sender_knows_when_the_last_receiver_is_gone() {
+        let (sender, receiver) = channel::<u8>(1);
+        let other = receiver.clone();
+        drop(receiver);
+        assert!(!sender.is_closed());
+        drop(other);
+        assert!(sender.is_closed());
     }
 
     #[test]
@@ -332,9 +443,20 @@ mod tests {
         for who in 0..4 {
             let (receiver, done) = (receiver.clone(), done.clone());
             let body = move || {
-                let (count, sum) = receiver
-                    .iter()
-                    .fold((0, 0), |(count, sum), value| (count + 1, sum + value));
+                let (mut count, mut sum) = (0, 0);
+                loop {
+                    // Some give up now and then; no value may be lost by that.
+                    let value = if who % 2 == 0 {
+                        receiver.recv().ok_or(RecvError::Closed)
+                    } else {
+                        receiver.recv_timeout(Duration::from_micros(50 * who as u64))
+                    };
+                    match value {
+                        Ok(value) => (count, sum) = (count + 1, sum + value),
+                        Err(RecvError::TimedOut) => {}
+                        Err(RecvError::Closed) => break,
+                    }
+                }
                 done.send((count, sum)).unwrap();
             };
             if who == 0 {

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use agent::{Parker, Waker};
 pub(crate) use blocking::drop_elsewhere;
 pub use blocking::{Busy, blocking, try_blocking};
-pub use channel::{Receiver, SendError, Sender, channel};
+pub use channel::{Receiver, RecvError, SendError, Sender, channel};
 pub(crate) use limit::{Late, unlimited, unwind_if_late, within};
 pub use notify::Notify;
 pub(crate) use socket::{Socket, move_to, try_move_to};

@@ -88,7 +88,7 @@ impl Waiter {
     }
 
     /// Waits until it is chosen, at most until `due`; says whether it was.
-    fn wait_until(&self, due: Instant) -> bool {
+    pub(super) fn wait_until(&self, due: Instant) -> bool {
         let _alarm = timer::unpark_at(due, &self.parker);
         while !self.is_chosen() {
             if Instant::now() >= due {
