@@ -149,7 +149,7 @@ fn arguments_are_taken_out_of_the_request_or_the_client_hears_why_not() {
             JSON,
             r#"{"item":"tea","lines":[{"count":2},{"count":"x"}]}"#,
             422,
-            "422 Unprocessable Entity: the JSON does not fit: lines[1].count: invalid type",
+            "422 Unprocessable Entity: the JSON does not fit: lines[1].count: invalid type: string \"x\", expected u8\n",
         ),
         (
             "POST /extract/json",

@@ -89,8 +89,11 @@ impl<T: DeserializeOwned> FromRequest for Json<T> {
         let mut deserializer = serde_json::Deserializer::from_slice(&body);
         let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             if error.inner().is_data() {
+                // The path says where. Line and column would be noise to who filled in a field of a page.
+                let (reason, inner) = (error.to_string(), error.inner());
+                let place = format!(" at line {} column {}", inner.line(), inner.column());
                 Rejection::JsonData {
-                    reason: error.to_string(),
+                    reason: reason.strip_suffix(&place).unwrap_or(&reason).to_owned(),
                 }
             } else {
                 Rejection::JsonSyntax {
