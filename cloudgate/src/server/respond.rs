@@ -63,20 +63,18 @@ pub(crate) fn send<D: Duplex>(
         Body::File(range) => send_file(io, output, &range, around)?,
         Body::Reader { mut reader, .. } => {
             let mut sink = Sink::new(io, output, around, length);
-            sink.copy_from(&mut *reader)
-                .and_then(|()| sink.finish())
-                .map_err(Close::BodyFailed)?;
+            let copied = sink.copy_from(&mut *reader);
+            sink.finish_after(copied)?;
         }
         Body::Writer(write) => {
             let mut sink = Sink::new(io, output, around, length);
-            home::catch_panic(|| write(&mut BodyWriter::new(&mut sink)))
+            let written = home::catch_panic(|| write(&mut BodyWriter::new(&mut sink)))
                 .unwrap_or_else(|_| {
                     Err(io::Error::other(
                         "the closure that writes the body panicked",
                     ))
-                })
-                .and_then(|()| sink.finish())
-                .map_err(Close::BodyFailed)?;
+                });
+            sink.finish_after(written)?;
         }
     }
     Ok(keep_alive)
@@ -225,6 +223,8 @@ struct Sink<'c, D> {
     chunked: bool,
     /// Bytes that the head promised and that were not written yet.
     left: Option<u64>,
+    /// Whether sending failed: then it is the peer who is gone or too slow, whatever the body says.
+    lost: bool,
 }
 
 impl<'c, D: Duplex> Sink<'c, D> {
@@ -247,6 +247,7 @@ impl<'c, D: Duplex> Sink<'c, D> {
             pending: Vec::new(),
             chunked: length == ResponseLength::Chunked,
             left,
+            lost: false,
         }
     }
 
@@ -278,6 +279,15 @@ impl<'c, D: Duplex> Sink<'c, D> {
             self.output.extend_from_slice(&self.pending);
         }
         self.pending.clear();
+    }
+
+    /// Ends the body, unless it failed: then says whose fault that was.
+    fn finish_after(&mut self, written: io::Result<()>) -> Result<(), Close> {
+        match written.and_then(|()| self.finish()) {
+            Ok(()) => Ok(()),
+            Err(error) if self.lost => Err(Close::Failed(error)),
+            Err(error) => Err(Close::BodyFailed(error)),
+        }
     }
 
     /// Ends the body; what was gathered goes out with the connection's next flush.
@@ -319,5 +329,6 @@ impl<D: Duplex> BodySink for Sink<'_, D> {
     fn flush(&mut self) -> io::Result<()> {
         self.frame();
         flush_at(self.io, self.output, self.around, &mut self.pace)
+            .inspect_err(|_| self.lost = true)
     }
 }
