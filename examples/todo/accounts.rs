@@ -64,7 +64,7 @@ fn sign_up(
     let password = passwords::hash(&account.password.0)?;
     match store.add_user(account.name.0, password)? {
         Some(user) => Ok((Status::CREATED, (session_of(&user, &cookies), Json(user)))),
-        None => Err(HttpError::new(Status::CONFLICT, "this name is taken")),
+        None => Err(HttpError::conflict("this name is taken")),
     }
 }
 
@@ -88,8 +88,7 @@ fn sign_in(
         // As slow as with a name that exists: the time must not tell who has an account.
         passwords::hash(&claimed.password)?;
     }
-    Err(HttpError::new(
-        Status::UNAUTHORIZED,
+    Err(HttpError::unauthorized(
         "there is no such user with this password",
     ))
 }
@@ -127,5 +126,5 @@ pub fn require_user(request: &mut Request<'_>, next: Next<'_>) -> Response {
 fn signed_in(request: &mut Request<'_>) -> Result<User, HttpError> {
     let cookies = PrivateCookies::from_request(request)?;
     let store = State::<Store>::from_request(request)?;
-    user_of(&cookies, &store)?.ok_or(HttpError::new(Status::UNAUTHORIZED, "sign in first"))
+    user_of(&cookies, &store)?.ok_or(HttpError::unauthorized("sign in first"))
 }

@@ -18,7 +18,7 @@ fn attach(
 ) -> Result<Option<(Status, Json<Attachment>)>, HttpError> {
     let Some(file) = form.file("file") else {
         let text = "file: choose one to upload";
-        return Err(HttpError::new(Status::UNPROCESSABLE_ENTITY, text));
+        return Err(HttpError::unprocessable(text));
     };
     if store.item(user.id, id)?.is_none() {
         return Ok(None);
@@ -33,7 +33,7 @@ fn keep(store: &Store, user: i64, item: i64, file: &UploadedFile) -> Result<Atta
     let name = file.safe_filename().unwrap_or("unnamed").to_owned();
     let Some(attachment) = store.add_attachment(user, item, name, file.len())? else {
         let text = "there are too many attachments: remove an item that has some";
-        return Err(HttpError::new(Status::CONFLICT, text));
+        return Err(HttpError::conflict(text));
     };
     if let Err(error) = file.persist(store.file_of(attachment.id)) {
         store.remove_attachment(attachment.id)?;

@@ -53,8 +53,7 @@ fn add(
     Json(new): Json<NewItem>,
 ) -> Result<(Status, Json<Item>), HttpError> {
     let Some(item) = store.add_item(user.id, new.title.0)? else {
-        return Err(HttpError::new(
-            Status::CONFLICT,
+        return Err(HttpError::conflict(
             "the list is full: remove something first",
         ));
     };

@@ -19,7 +19,7 @@ const MOST_WAITING: usize = 32;
 const MOST_STREAMS: usize = 20;
 
 /// How often a silent stream says that it is there; it also finds out by that when the page is not.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// What happened to the item of this id.
 #[derive(Clone, Copy, Debug, Serialize)]

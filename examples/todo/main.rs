@@ -19,7 +19,9 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use cloudgate::{App, Config, CookieKey, MultipartLimits, RateLimit};
+use cloudgate::{
+    AccessLog, App, Compression, Config, CookieKey, MultipartLimits, RateLimit, SecurityHeaders,
+};
 
 use live::Hub;
 use store::Store;
@@ -46,6 +48,9 @@ fn app(data: &Path, key: CookieKey) -> cloudgate::Result<App> {
         .state(Hub::default())
         .state(key)
         .state(MultipartLimits::new().parts(4).folder(data)) // where large uploads wait
+        .wrap(AccessLog::new()) // the first one sees a request first
+        .wrap(SecurityHeaders::new())
+        .wrap(Compression::new())
         .wrap(same_origin::check)
         .wrap_at("/sign-in", attempts.clone()) // a clone counts with the other
         .wrap_at("/sign-up", attempts)

@@ -19,7 +19,7 @@ pub fn check(request: &mut Request<'_>, next: Next<'_>) -> Response {
     if only_reads || is_ours(request) {
         return next.run(request);
     }
-    HttpError::new(Status::FORBIDDEN, "this comes from another site's page").into_response()
+    HttpError::forbidden("this comes from another site's page").into_response()
 }
 
 fn is_ours(request: &Request<'_>) -> bool {

@@ -111,6 +111,25 @@ fn a_file_is_downloaded_whole_and_one_that_is_not_there_is_a_404() {
 }
 
 #[test]
+fn events_end_by_themselves_when_the_server_stops() {
+    let server = start(App::new().get("/events", || {
+        Sse::new(|events| {
+            loop {
+                events.keep_alive()?;
+                cloudgate::sleep(Duration::from_millis(5));
+            }
+        })
+    }));
+    let mut wire = Wire::open(server.addr());
+    wire.send("GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
+    wire.answer_to_head();
+    assert_eq!(wire.take(8), b"3\r\n:\n\n\r\n");
+    assert_eq!(server.shutdown(LIMIT), 0, "it was not cut");
+    let rest = wire.rest();
+    assert!(rest.ends_with(b"\r\n0\r\n\r\n"), "the body is whole");
+}
+
+#[test]
 fn events_arrive_one_by_one_and_the_sender_hears_that_the_client_left() {
     let go = Arc::new(Notify::new());
     let (ended, ends) = mpsc::channel();

@@ -169,7 +169,7 @@ impl IntoResponse for Rejection {
 ///
 /// fn find(id: u32) -> Result<String, HttpError> {
 ///     if id == 0 {
-///         return Err(HttpError::new(Status::NOT_FOUND, "there is no number 0"));
+///         return Err(HttpError::not_found("there is no number 0"));
 ///     }
 ///     Ok(std::fs::read_to_string("numbers.txt")?)   // a missing file is a 500
 /// }
@@ -190,6 +190,36 @@ impl HttpError {
             message: message.into(),
             problem: None,
         }
+    }
+
+    /// 400: the request is not what it should be.
+    pub fn bad_request(message: impl Into<Cow<'static, str>>) -> HttpError {
+        HttpError::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// 401: who is it?
+    pub fn unauthorized(message: impl Into<Cow<'static, str>>) -> HttpError {
+        HttpError::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// 403: not for this one.
+    pub fn forbidden(message: impl Into<Cow<'static, str>>) -> HttpError {
+        HttpError::new(StatusCode::FORBIDDEN, message)
+    }
+
+    /// 404: there is no such thing.
+    pub fn not_found(message: impl Into<Cow<'static, str>>) -> HttpError {
+        HttpError::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// 409: not as things stand.
+    pub fn conflict(message: impl Into<Cow<'static, str>>) -> HttpError {
+        HttpError::new(StatusCode::CONFLICT, message)
+    }
+
+    /// 422: well-formed, but not a value that can be taken.
+    pub fn unprocessable(message: impl Into<Cow<'static, str>>) -> HttpError {
+        HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, message)
     }
 
     /// The status of the answer.

@@ -38,8 +38,9 @@ type Run = Box<dyn FnOnce(&mut SseSender<'_>) -> io::Result<()> + Send>;
 /// ```
 ///
 /// A client that has left is an error at one of the next sends; give it back by `?`, and the closure
-/// ends. One that waits for events should send a [`SseSender::keep_alive`] every 15 seconds or so:
-/// proxies end connections that rest, and without a send nobody notices that the client is gone.
+/// ends. One that waits for events should send a [`SseSender::keep_alive`] every 5 to 15 seconds: proxies
+/// end connections that rest, without a send nobody notices that the client is gone, and a server that
+/// is to stop waits for the next send, up to its grace (ten seconds with [`App::run`](crate::App::run)).
 pub struct Sse(Run);
 
 impl Sse {
@@ -56,7 +57,15 @@ impl IntoResponse for Sse {
         Response::stream(move |out: &mut BodyWriter<'_>| {
             // The head alone: the page hears that it is connected before the first event.
             out.flush()?;
-            run(&mut SseSender { out })
+            let mut sender = SseSender {
+                out,
+                stopped: false,
+            };
+            match run(&mut sender) {
+                // It has ended as it should: the browser connects again, to whoever answers then.
+                Err(_) if sender.stopped => Ok(()),
+                outcome => outcome,
+            }
         })
         .header("Content-Type", "text/event-stream")
         .header("Cache-Control", "no-store")
@@ -79,7 +88,19 @@ impl fmt::Debug for Sse {
 
 /// Where the closure of an [`Sse`] sends its events.
 pub struct SseSender<'c> {
-    out: &'c mut (dyn Write + 'c),
+    out: &'c mut (dyn Out + 'c),
+    /// Whether a send failed because the server stops.
+    stopped: bool,
+}
+
+trait Out: Write {
+    fn is_stopping(&self) -> bool;
+}
+
+impl Out for BodyWriter<'_> {
+    fn is_stopping(&self) -> bool {
+        BodyWriter::is_stopping(self)
+    }
 }
 
 impl SseSender<'_> {
@@ -87,19 +108,31 @@ impl SseSender<'_> {
     ///
     /// # Errors
     /// `InvalidInput` when its id or name holds a line break or a NUL: nothing was sent, and the
-    /// next event can be. Any other kind when the client is gone or reads too slowly.
+    /// next event can be. Any other kind when the client is gone or reads too slowly, or when the
+    /// server is about to stop.
     pub fn send(&mut self, event: SseEvent) -> io::Result<()> {
-        self.out.write_all(event.to_text()?.as_bytes())?;
-        self.out.flush()
+        let text = event.to_text()?;
+        self.write(text.as_bytes())
     }
 
     /// Sends a comment, which no page sees: it keeps the connection alive and tells whether the
     /// client is there.
     ///
     /// # Errors
-    /// When the client is gone or reads too slowly.
+    /// When the client is gone or reads too slowly, or when the server is about to stop.
     pub fn keep_alive(&mut self) -> io::Result<()> {
-        self.out.write_all(b":\n\n")?;
+        self.write(b":\n\n")
+    }
+
+    fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        if self.out.is_stopping() {
+            self.stopped = true;
+            return Err(io::Error::new(
+                ErrorKind::ConnectionAborted,
+                "the server is about to stop",
+            ));
+        }
+        self.out.write_all(text)?;
         self.out.flush()
     }
 }

@@ -346,6 +346,11 @@ pub trait BodySink {
     /// # Errors
     /// As [`BodySink::write_all`].
     fn flush(&mut self) -> io::Result<()>;
+
+    /// Whether the server is about to stop, and waits for this body no longer than its grace.
+    fn is_stopping(&self) -> bool {
+        false
+    }
 }
 
 /// What a closure body writes to: a [`Write`] whose `flush` reaches the client.
@@ -355,6 +360,12 @@ impl<'conn> BodyWriter<'conn> {
     /// A writer over `sink`.
     pub fn new(sink: &'conn mut dyn BodySink) -> BodyWriter<'conn> {
         BodyWriter(sink)
+    }
+
+    /// Whether the server is about to stop: a body that would go on for ever ends itself then, or is
+    /// cut when the grace of the stop is over.
+    pub fn is_stopping(&self) -> bool {
+        self.0.is_stopping()
     }
 }
 

@@ -34,3 +34,14 @@ where
         self(request)
     }
 }
+
+/// One service in several places, such as a server and the tests of what it keeps.
+impl<S: Service> Service for std::sync::Arc<S> {
+    fn call(&self, request: &mut Request<'_>) -> Response {
+        S::call(self, request)
+    }
+
+    fn start(&self) -> Result<(), StartError> {
+        S::start(self)
+    }
+}

@@ -1,6 +1,7 @@
 //! How does a response reach the client?
 
 use std::io::{self, ErrorKind, IoSlice, Read};
+use std::sync::atomic::Ordering;
 
 use http::StatusCode;
 
@@ -330,5 +331,9 @@ impl<D: Duplex> BodySink for Sink<'_, D> {
         self.frame();
         flush_at(self.io, self.output, self.around, &mut self.pace)
             .inspect_err(|_| self.lost = true)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.around.stopping.load(Ordering::Relaxed)
     }
 }

@@ -375,6 +375,10 @@ impl BodySink for CountingSink<'_, '_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+
+    fn is_stopping(&self) -> bool {
+        self.out.is_stopping()
+    }
 }
 
 struct CountingReader {

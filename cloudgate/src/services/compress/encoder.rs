@@ -417,6 +417,10 @@ impl BodySink for EncodingSink<'_, '_> {
         }
         self.out.flush()
     }
+
+    fn is_stopping(&self) -> bool {
+        self.out.is_stopping()
+    }
 }
 
 #[cfg(test)]
