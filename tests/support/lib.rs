@@ -5,6 +5,8 @@
 //!  program the test binary as a program     wait   until something has happened, with a deadline
 //! ```
 
+#[cfg(doctest)]
+mod guide;
 mod program;
 mod server;
 mod wait;
