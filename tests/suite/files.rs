@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use cloudgate::Running;
+use cloudgate::{App, Files, Request, Running};
 use cloudgate_suite::{Answer, Wire, ask, get, start, wait_for};
 use tempfile::TempDir;
 
@@ -209,6 +209,41 @@ fn a_folder_without_its_slash_is_sent_there() {
             "{target}: {}",
             answer.head
         );
+    }
+}
+
+#[test]
+fn a_folder_can_be_mounted_below_a_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("sub")).expect("a folder");
+    for name in ["index.html", "a.txt", "sub/index.html"] {
+        std::fs::write(at(name), name).expect("a file");
+    }
+    let inner = App::new().mount("/deep", Files::new(folder.path()));
+    let app = App::new()
+        .mount("/assets", Files::new(folder.path()))
+        .mount("/outer", inner);
+    for (path, status, want) in [
+        ("/assets/", 200, "index.html"),
+        ("/assets/a.txt", 200, "a.txt"),
+        ("/assets/sub/", 200, "sub/index.html"),
+        ("/outer/deep/a.txt", 200, "a.txt"),
+        ("/assets", 308, "/assets/"),
+        ("/assets?a=b", 308, "/assets/?a=b"),
+        ("/assets/sub", 308, "/assets/sub/"),
+        ("/outer/deep", 308, "/outer/deep/"),
+        ("/assets/assets/a.txt", 404, ""),
+        ("/a.txt", 404, ""),
+    ] {
+        let response = app.call(&mut Request::get(path));
+        assert_eq!(response.status(), status, "{path}");
+        let location = response.headers().get("location").map(str::to_owned);
+        match status {
+            200 => assert_eq!(response.text(), want, "{path}"),
+            308 => assert_eq!(location.as_deref(), Some(want), "{path}"),
+            _ => assert_eq!(location, None, "{path}"),
+        }
     }
 }
 

@@ -67,10 +67,14 @@ impl Files {
         let Ok(root) = &self.root else {
             return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
         };
-        let path = match SafePath::of(request.path()) {
+        let path = match SafePath::of(request.local_path()) {
             Ok(path) => path,
             Err(refusal) => return Response::error(refusal.status()),
         };
+        // The prefix that the folder is mounted at, without a slash.
+        if path.names_folder() && !request.path().ends_with('/') {
+            return self.with_a_slash(request, root, &path);
+        }
         let name = if path.names_folder() {
             path.join(INDEX)
         } else {
@@ -100,19 +104,8 @@ impl Files {
         error: &io::Error,
     ) -> Response {
         match error.kind() {
-            // A folder by its name without the slash: relative links in its page would go wrong.
             ErrorKind::InvalidInput | ErrorKind::IsADirectory if !path.names_folder() => {
-                if self.get(root, &path.join(INDEX)).is_err() {
-                    return Response::error(StatusCode::NOT_FOUND);
-                }
-                let query = if request.query().is_empty() {
-                    ""
-                } else {
-                    &request.target()[request.path().len()..]
-                };
-                // One slash in front, or the browser would read the first segment as a host.
-                let target = format!("/{}/{query}", request.path().trim_matches('/'));
-                Response::new(StatusCode::PERMANENT_REDIRECT).header("Location", &target)
+                self.with_a_slash(request, root, path)
             }
             ErrorKind::NotFound
             | ErrorKind::NotADirectory
@@ -130,6 +123,22 @@ impl Files {
                 Response::error(StatusCode::INTERNAL_SERVER_ERROR)
             }
         }
+    }
+
+    /// Sends a client that asked for a folder by its name without the slash to the name with it:
+    /// relative links in its page would go wrong.
+    fn with_a_slash(&self, request: &Request<'_>, root: &Arc<Root>, path: &SafePath) -> Response {
+        if self.get(root, &path.join(INDEX)).is_err() {
+            return Response::error(StatusCode::NOT_FOUND);
+        }
+        let query = if request.query().is_empty() {
+            ""
+        } else {
+            &request.target()[request.path().len()..]
+        };
+        // One slash in front, or the browser would read the first segment as a host.
+        let target = format!("/{}/{query}", request.path().trim_matches('/'));
+        Response::new(StatusCode::PERMANENT_REDIRECT).header("Location", &target)
     }
 }
 
