@@ -20,4 +20,10 @@ chapters! {
     Replies "04-replies.md"
     SharedState "05-shared-state.md"
     Middleware "06-middleware.md"
+    Waiting "07-waiting.md"
+    SeveralApps "08-several-apps.md"
+    FilesAndUploads "09-files-and-uploads.md"
+    Testing "10-testing.md"
+    Running "11-running.md"
+    StartErrors "12-start-errors.md"
 }
