@@ -26,4 +26,7 @@ chapters! {
     Testing "10-testing.md"
     Running "11-running.md"
     StartErrors "12-start-errors.md"
+    FromExpress "from-express.md"
+    FromAxum "from-axum.md"
+    FromActixWeb "from-actix-web.md"
 }
