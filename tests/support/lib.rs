@@ -3,9 +3,10 @@
 //! ```text
 //!  server  a server on a free port          wire   a client that sends what it is told, byte for byte
 //!  program the test binary as a program     wait   until something has happened, with a deadline
+//!  guide   the examples of docs/guide, as documentation tests
 //! ```
 
-#[cfg(doctest)]
+#[cfg(any(test, doctest))]
 mod guide;
 mod program;
 mod server;
