@@ -16,13 +16,133 @@
 //! }
 //! ```
 //!
-//! A handler takes what it needs as arguments - [`Path`], [`Query`], [`Json`], [`State`], [`Event`],
-//! `&mut` [`Request`] - and returns anything that is [`IntoResponse`]. It runs on a coroutine: while
-//! it waits in cloudgate's own calls, such as reading a body, [`sleep`] or [`blocking`], its thread
-//! serves others. What waits elsewhere, for a disk, a database driver or a lock, goes into
-//! [`blocking`].
+//! What follows names the parts, each with an example. The guide, in `docs/guide` of the repository,
+//! takes them in the order in which one meets them. Linux on x86-64 and aarch64 is what cloudgate is
+//! built and tested for.
 //!
-//! Linux on x86-64 and aarch64 is what cloudgate is built and tested for.
+//! # Routes
+//!
+//! [`route`](macro@route) makes a function the handler of a route, [`modules!`] declares a folder of them, and
+//! [`App::gather`] finds them all. [`App::get`] and its siblings take closures. [`App::call`] answers
+//! a [`Request`] without a socket: that is how handlers are tested.
+//!
+//! ```
+//! use cloudgate::{App, Path, Request, route};
+//!
+//! #[route(GET, PUT, "/shelves/{shelf}/books/{book}")]
+//! fn book(Path((shelf, book)): Path<(String, u32)>) -> String {
+//!     format!("book {book} of {shelf}")
+//! }
+//!
+//! let app = App::gather();
+//! assert_eq!(app.call(&mut Request::get("/shelves/red/books/7")).text(), "book 7 of red");
+//! assert_eq!(app.call(&mut Request::get("/shelves/red/books/x")).status(), 400);
+//! ```
+//!
+//! # Arguments
+//!
+//! A handler takes whatever is [`FromRequest`]; what cannot be had answers the request.
+//!
+//! - of the path and query: [`Path`], [`Query`]
+//! - of the body: [`Json`], [`Form`], [`Multipart`] and [`MultipartReader`] (with [`UploadedFile`]),
+//!   [`Bytes`], `String`
+//! - of the head: [`Headers`], [`Method`], [`Version`], [`Cookies`], [`SignedCookies`],
+//!   [`PrivateCookies`], [`LastEventId`]; of the connection [`ClientAddr`]
+//! - of the application: [`State`]; of a middleware [`Extension`]
+//! - all of it: [`Event`], `&mut` [`Request`]; any of it, or not: `Option`, `Result<_, `[`Rejection`]`>`
+//!
+//! ```
+//! use cloudgate::{App, Cookies, Json, Request, State, route};
+//!
+//! struct Greeting(&'static str);
+//!
+//! #[route(POST, "/greetings")]
+//! fn greet(State(greeting): State<Greeting>, cookies: Cookies, Json(names): Json<Vec<String>>) -> String {
+//!     format!("{} {} {:?}", greeting.0, names.join(" and "), cookies.get("theme"))
+//! }
+//!
+//! let app = App::gather().state(Greeting("Hello"));
+//! let request = Request::post("/greetings").with_header("Cookie", "theme=dark");
+//! let mut request = request.with_json(&["Ada", "Bob"]);
+//! assert_eq!(app.call(&mut request).text(), r#"Hello Ada and Bob Some("dark")"#);
+//! ```
+//!
+//! # Replies
+//!
+//! A handler returns whatever is [`IntoResponse`]: text, [`Html`], [`Json`], [`Bytes`], a [`Status`],
+//! `(Status, reply)`, `(`[`Cookie`]`, reply)`, `Option`, `Result`, [`Redirect`], [`Download`], [`Sse`], or a
+//! [`Response`] with any [`Body`]. [`HttpError`] and [`Problem`] are what `?` turns errors into; the
+//! text of a 5xx stays in the log. [`negotiate`], [`mime`] and [`escape_html`] help to make one.
+//!
+//! ```
+//! use cloudgate::{App, HttpError, Redirect, Request, Status};
+//!
+//! let app = App::new()
+//!     .get("/old", || Redirect::permanent("/new"))
+//!     .get("/new", || -> Result<&str, HttpError> { Err(HttpError::new(Status::GONE, "too late")) });
+//! assert_eq!(app.call(&mut Request::get("/old")).headers().get("location"), Some("/new"));
+//! assert_eq!(app.call(&mut Request::get("/new")).text(), "410 Gone: too late\n");
+//! ```
+//!
+//! # What requests share
+//!
+//! [`State`] is one value of a type, [`SharedMemory`] integers and strings by name, [`ResponseCache`]
+//! whole answers, [`read_cached`] small files.
+//!
+//! ```
+//! use cloudgate::SharedMemory;
+//! let memory = SharedMemory::new();
+//! assert_eq!(memory.integers("visits").increment("home", 1)?, 1);
+//! assert_eq!(memory.integers("visits").increment("home", 1)?, 2);
+//! # Ok::<(), cloudgate::SharedError>(())
+//! ```
+//!
+//! # Middleware, services and sites
+//!
+//! A [`Middleware`] stands in front of an application ([`App::wrap`]) or of some paths
+//! ([`App::wrap_at`]); [`RateLimit`] and [`ResponseCache`] are two. A [`Service`], such as another
+//! [`App`] or a folder of [`Files`], answers below a path ([`App::mount`]) or for a host ([`App::host`]).
+//!
+//! ```
+//! use cloudgate::{App, Next, RateLimit, Request, Response};
+//!
+//! fn stamp(request: &mut Request<'_>, next: Next<'_>) -> Response {
+//!     next.run(request).header("X-Stamp", "1")
+//! }
+//!
+//! let api = App::new().get("/now", || "12:00").wrap(RateLimit::per_second(100));
+//! let app = App::new().mount("/api", api).wrap(stamp);
+//! let answer = app.call(&mut Request::get("/api/now"));
+//! assert_eq!(answer.headers().get("x-stamp"), Some("1"));
+//! assert_eq!(answer.text(), "12:00");
+//! ```
+//!
+//! # Waiting
+//!
+//! A handler runs on a coroutine: while it waits in cloudgate's own calls, such as reading a body,
+//! [`sleep`], [`Notify`] or a [`channel`], its thread serves others. What waits elsewhere, for a disk, a
+//! database driver or a lock, or computes for long, goes into [`blocking`].
+//!
+//! ```
+//! let lines = cloudgate::blocking(|| std::fs::read_to_string("Cargo.toml"))?.lines().count();
+//! assert!(lines > 1);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Serving
+//!
+//! [`App::run`] serves with the settings of the environment ([`Config`]) until a signal comes. A
+//! [`Server`] is part of a larger program: ports, Unix and inherited sockets, [`Settings`] with every
+//! limit, and a [`Running`] that can be stopped. What keeps either from starting is an [`Error`].
+//!
+//! ```
+//! use cloudgate::{App, Server};
+//! use std::time::Duration;
+//! let server = Server::bind("127.0.0.1:0")?.serve(App::new().get("/health", || "ok"))?;
+//! println!("http://{}", server.addr());
+//! assert_eq!(server.shutdown(Duration::from_secs(10)), 0);
+//! # Ok::<(), cloudgate::Error>(())
+//! ```
 
 mod app;
 mod config;
