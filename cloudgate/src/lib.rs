@@ -48,7 +48,7 @@
 //!   [`Bytes`], `String`
 //! - of the head: [`Headers`], [`Method`], [`Version`], [`Cookies`], [`SignedCookies`],
 //!   [`PrivateCookies`], [`LastEventId`]; of the connection [`ClientAddr`]
-//! - of the application: [`State`]; of a middleware [`Extension`]
+//! - of the application: [`State`], [`Templates`]; of a middleware [`Extension`]
 //! - all of it: [`Event`], `&mut` [`Request`]; any of it, or not: `Option`, `Result<_, `[`Rejection`]`>`
 //!
 //! ```
