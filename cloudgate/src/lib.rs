@@ -100,7 +100,8 @@
 //! # Middleware, services and sites
 //!
 //! A [`Middleware`] stands in front of an application ([`App::wrap`]) or of some paths
-//! ([`App::wrap_at`]); [`RateLimit`], [`ResponseCache`] and [`TimeLimit`] are here. A [`Service`], such as another
+//! ([`App::wrap_at`]). These are here: [`AccessLog`], [`RequestIds`], [`Cors`], [`SecurityHeaders`],
+//! [`Compression`], [`RateLimit`], [`BasicAuth`], [`ApiKeyAuth`], [`ResponseCache`], [`TimeLimit`]. A [`Service`], such as another
 //! [`App`] or a folder of [`Files`], answers below a path ([`App::mount`]) or for a host ([`App::host`]).
 //!
 //! ```
