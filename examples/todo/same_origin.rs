@@ -12,7 +12,7 @@
 //!
 //! A program such as curl sends no `Origin` and no stranger's cookies, so it may do without.
 
-use cloudgate::{HttpError, IntoResponse, Method, Next, Request, Response, Status};
+use cloudgate::{HttpError, IntoResponse, Method, Next, Request, Response};
 
 pub fn check(request: &mut Request<'_>, next: Next<'_>) -> Response {
     let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
