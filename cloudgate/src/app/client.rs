@@ -61,9 +61,17 @@ impl Proxies {
     }
 
     /// The client of a request, where it came by a trusted proxy.
+    #[inline]
     pub(crate) fn client(&self, request: &Request<'_>) -> Option<IpAddr> {
+        if self.networks.is_empty() {
+            return None;
+        }
+        self.named_by_proxy(request)
+    }
+
+    fn named_by_proxy(&self, request: &Request<'_>) -> Option<IpAddr> {
         let peer = request.peer().ip();
-        if self.networks.is_empty() || !self.trusts(peer) {
+        if !self.trusts(peer) {
             return None;
         }
         let mut client = peer.to_canonical();

@@ -121,36 +121,44 @@ impl Core {
 
     /// Answers a request that has passed the middlewares.
     fn dispatch(&self, request: &mut Request<'_>) -> Response {
-        let mut refusal = None;
         if !self.sites.is_empty() || !self.host_routers.is_empty() || !self.detours.hosts.is_empty()
         {
-            let host = request.host_name().unwrap_or_default();
-            if let Some(moved) = self.detours.moved(request, &host) {
-                return moved;
-            }
-            if let Some((_, site)) = self.sites.iter().find(|(pattern, _)| pattern.fits(&host)) {
-                return site.call(request);
-            }
-            for (_, router) in self
-                .host_routers
-                .iter()
-                .filter(|(pattern, _)| pattern.fits(&host))
-            {
-                match router.find(request) {
-                    Found::Route(index) => return self.call_route(index, request),
-                    Found::Answer(response) => refusal = refusal.or(Some(response)),
-                    Found::Nothing => {}
-                }
-            }
+            return self.dispatch_by_host(request);
         }
         match self.router.find(request) {
-            Found::Route(index) => return self.call_route(index, request),
-            Found::Answer(response) => return refusal.unwrap_or(response),
-            Found::Nothing => {}
+            Found::Route(index) => self.call_route(index, request),
+            Found::Answer(response) => response,
+            Found::Nothing => self.dispatch_elsewhere(request),
         }
-        if let Some(refusal) = refusal {
-            return refusal;
+    }
+
+    fn dispatch_by_host(&self, request: &mut Request<'_>) -> Response {
+        let host = request.host_name().unwrap_or_default();
+        if let Some(moved) = self.detours.moved(request, &host) {
+            return moved;
         }
+        if let Some((_, site)) = self.sites.iter().find(|(pattern, _)| pattern.fits(&host)) {
+            return site.call(request);
+        }
+        // A pattern may be there for this host, and the method only for another.
+        let mut refusal = None;
+        let of_host = self
+            .host_routers
+            .iter()
+            .filter(|(pattern, _)| pattern.fits(&host));
+        for router in of_host.map(|(_, router)| router).chain([&self.router]) {
+            match router.find(request) {
+                Found::Route(index) => return self.call_route(index, request),
+                Found::Answer(response) => refusal = refusal.or(Some(response)),
+                Found::Nothing => {}
+            }
+        }
+        refusal.unwrap_or_else(|| self.dispatch_elsewhere(request))
+    }
+
+    /// Answers a request that no route's pattern fits.
+    #[inline(never)]
+    fn dispatch_elsewhere(&self, request: &mut Request<'_>) -> Response {
         let path = request.local_path();
         if let Some((prefix, mounted)) = self
             .mounts
@@ -211,7 +219,9 @@ impl Core {
     fn call_route(&self, index: usize, request: &mut Request<'_>) -> Response {
         request.scope.route = index;
         let route = &self.routes[index];
-        if let Some(refusal) = options::refuse(&route.options, &self.api_keys, request) {
+        if route.options.ask_something()
+            && let Some(refusal) = options::refuse(&route.options, &self.api_keys, request)
+        {
             return refusal;
         }
         let _watched = watchdog::watch(route.label);

@@ -50,6 +50,14 @@ pub(crate) struct Options {
     pub(super) wrap: Vec<Layer>,
 }
 
+impl Options {
+    /// Whether [`refuse`] has anything to look at.
+    #[inline]
+    pub(super) fn ask_something(&self) -> bool {
+        self.body_limit.is_some() || self.private || !self.required.is_empty()
+    }
+}
+
 impl From<&RouteOptions> for Options {
     fn from(options: &RouteOptions) -> Options {
         Options {
