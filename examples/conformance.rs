@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     make_files(&folder.path().join("static"))?;
     let site = App::new()
+        .wrap(cloudgate::Compression::new())
         .get("/", || {
             Response::html("<!doctype html><title>cloudgate</title><p>It works.</p>")
         })
