@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::logger;
+use crate::net::listener::Address;
 use crate::server::{Running, Server, Settings};
 use crate::services::access_log;
 use crate::services::files::Files;
@@ -47,11 +48,45 @@ impl App {
     /// # Errors
     /// Whatever keeps it from starting; see [`Error`].
     pub fn run(self, config: Config) -> Result<()> {
+        self.run_when_ready(|| {
+            let mut settings = Settings::default();
+            if let Some(threads) = config.threads {
+                settings.workers.workers = threads;
+            }
+            Ok(Server::bind(config.address())?.with_settings(settings))
+        })
+    }
+
+    /// As [`App::run`], on a server that the program has prepared: on several addresses, a Unix socket or
+    /// inherited sockets, or with settings of its own.
+    ///
+    /// ```no_run
+    /// use cloudgate::{App, Server, Settings};
+    ///
+    /// fn main() -> cloudgate::Result<()> {
+    ///     let mut settings = Settings::default();
+    ///     settings.body_limit = 16 << 20;
+    ///     let server = match Server::from_environment()? {     // sockets of systemd; first thing in main
+    ///         Some(server) => server,
+    ///         None => Server::bind("127.0.0.1:3000")?,
+    ///     };
+    ///     App::gather().run_on(server.with_settings(settings))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`App::run`].
+    pub fn run_on(self, server: Server) -> Result<()> {
+        self.run_when_ready(|| Ok(server))
+    }
+
+    fn run_when_ready(self, server: impl FnOnce() -> Result<Server>) -> Result<()> {
         let began = Instant::now();
         logger::install();
+        // What the application itself lacks is said before a port is taken, and the table of one that
+        // would not start tells no truth.
+        crate::message::Service::start(&self)?;
         if asks_for_routes(std::env::args_os().skip(1)) {
-            // The table of an application that would not start tells no truth.
-            crate::message::Service::start(&self)?;
             print_table(&self.routes_table());
             return Ok(());
         }
@@ -63,15 +98,7 @@ impl App {
             routes: self.route_count(),
             folder: self.core().folder.clone(),
         };
-        // What the application itself lacks is said before a port is taken.
-        crate::message::Service::start(&self)?;
-        let mut settings = Settings::default();
-        if let Some(threads) = config.threads {
-            settings.workers.workers = threads;
-        }
-        let running = Server::bind(config.address())?
-            .with_settings(settings)
-            .serve(self)?;
+        let running = server()?.serve(self)?;
         announce(&running, &description, began.elapsed());
         // Ends when the iterator is closed, which nobody does.
         let _first = signals.forever().next();
@@ -110,12 +137,8 @@ struct Description {
     reason = "the one line that a person who starts the program wants to see"
 )]
 fn announce(running: &Running, description: &Description, took: Duration) {
-    let address = running.addr();
-    let url = if address.ip().is_unspecified() {
-        format!("http://localhost:{}", address.port())
-    } else {
-        format!("http://{address}")
-    };
+    let places: Vec<String> = running.addrs().iter().map(url).collect();
+    let url = places.join(" · ");
     let folder = description
         .folder
         .as_ref()
@@ -128,6 +151,17 @@ fn announce(running: &Running, description: &Description, took: Duration) {
         running.max_connections(),
         took.as_millis(),
     );
+}
+
+/// An address as a browser takes it.
+fn url(address: &Address) -> String {
+    match address {
+        Address::Tcp(address) if address.ip().is_unspecified() => {
+            format!("http://localhost:{}", address.port())
+        }
+        Address::Tcp(address) => format!("http://{address}"),
+        Address::Unix(_) => address.to_string(),
+    }
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::{ExitCode, Termination};
 
-use cloudgate::Config;
+use cloudgate::{Config, Server};
 use cloudgate_suite::{Ended, PROGRAM, Program, Wire, get, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -19,7 +19,11 @@ fn serves() {
     // What `fn main() -> cloudgate::Result<()>` does.
     let main = || {
         let folder = std::env::var("FOLDER").unwrap_or_default();
-        crate::app().files(folder).run(Config::from_env()?)
+        let app = crate::app().files(&folder);
+        match std::env::var("SOCKET") {
+            Ok(socket) => app.run_on(Server::bind("127.0.0.1:0")?.and_bind_unix(&*socket)?),
+            Err(_) => app.run(Config::from_env()?),
+        }
     };
     let code = main().report();
     std::process::exit(i32::from(code != ExitCode::SUCCESS));
@@ -92,6 +96,23 @@ fn it_listens_where_it_is_told_to() {
         signal(&program, Signal::TERM);
         assert_eq!(program.ended().code, Some(0));
     }
+}
+
+#[test]
+fn it_runs_on_a_server_that_it_has_prepared() {
+    let (kept, folder) = folder();
+    let socket = kept.path().join("app.sock").display().to_string();
+    let mut program = Program::start(NAME, &[("SOCKET", &socket), ("FOLDER", &folder)]);
+    let line = program.line();
+    assert!(
+        line.contains(&format!(" \u{b7} unix:{socket} \u{b7} ")),
+        "{line}"
+    );
+    let address = Program::address_in(&line);
+    assert_eq!(get(address, "/routes/get").text(), "get");
+    signal(&program, Signal::TERM);
+    assert_eq!(program.ended().code, Some(0));
+    assert!(!std::path::Path::new(&socket).exists(), "it is removed");
 }
 
 /// Starts the program with settings that it cannot start with: one line, and exit code 1.
