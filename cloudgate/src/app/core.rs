@@ -112,9 +112,10 @@ impl Core {
             return self.dispatch(request);
         }
         let end = |request: &mut Request<'_>| {
-            let response = self.dispatch(request);
+            let mut response = self.dispatch(request);
             // Middlewares see what the client is going to get.
-            error_page::render(request, response)
+            error_page::render(request, &mut response);
+            response
         };
         Next::new(&self.layers, &end).run(request)
     }

@@ -19,10 +19,9 @@ const OFFERS: [&str; 4] = [PLAIN, HTML, "application/problem+json", "application
 
 /// Gives an error answer the form that the request asks for; any other answer stays as it is.
 #[inline]
-pub(super) fn render(request: &Request<'_>, response: Response) -> Response {
-    match response.note {
-        ErrorNote::None => response,
-        _ => render_error(request, response),
+pub(super) fn render(request: &Request<'_>, response: &mut Response) {
+    if !matches!(response.note, ErrorNote::None) {
+        *response = render_error(request, std::mem::take(response));
     }
 }
 
@@ -199,10 +198,11 @@ mod tests {
         }
         // Not even where a text of 4xx becomes a 5xx behind the handler.
         for accept in ["*/*", BROWSER, "application/json"] {
-            let response = Response::error_because(Status::BAD_REQUEST, "secret")
+            let mut response = Response::error_because(Status::BAD_REQUEST, "secret")
                 .with_status(Status::INTERNAL_SERVER_ERROR);
             let request = Request::get("/").with_header("Accept", accept);
-            let text = render(&request, response).text();
+            render(&request, &mut response);
+            let text = response.text();
             assert!(text.contains("500") && !text.contains("secret"), "{text}");
         }
     }

@@ -263,10 +263,10 @@ impl App {
         self.enter(request);
         request.scope.depth = 1;
         let leaving = Leaving::new(request, |request| request.scope.depth = 0);
-        let response = self.core.answer(leaving.request);
-        drop(leaving);
+        let mut response = self.core.answer(leaving.request);
         // Middlewares make errors of their own.
-        error_page::render(request, response)
+        error_page::render(leaving.request, &mut response);
+        response
     }
 
     /// How many routes there are, each method and pattern counted once, those of mounted
