@@ -234,11 +234,7 @@ mod tests {
 
     #[test]
     fn who_registers_after_all_were_cut_is_cut_too() {
-        let workers = home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        });
-        let workers = workers.unwrap().workers;
+        let workers = home::start_for_tests();
         let list = WatchList::start(Arc::new(Clock::new())).unwrap();
         let (done, result) = mpsc::channel();
         home::spawn(0, "test", move || {

@@ -249,11 +249,7 @@ mod tests {
 
     #[test]
     fn blocking_work_does_not_hold_the_worker() {
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let (done, results) = mpsc::channel();
         let (release, gate) = mpsc::channel::<()>();
         let first = done.clone();
@@ -277,11 +273,7 @@ mod tests {
 
     #[test]
     fn what_comes_past_a_full_line_is_refused_or_waits() {
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         // A pool of its own, for the other tests need theirs.
         let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
         let (release, gate) = mpsc::channel::<()>();
@@ -344,11 +336,7 @@ mod tests {
                 let _ = self.1.send(home::current());
             }
         }
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let (release, gate) = mpsc::channel();
         let (done, results) = mpsc::channel();
         home::spawn(0, "test", move || {
@@ -362,11 +350,7 @@ mod tests {
 
     #[test]
     fn work_of_a_caller_that_is_late_ends_if_it_has_begun_and_is_not_begun_else() {
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
         let (release, gate) = mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
@@ -402,11 +386,7 @@ mod tests {
 
     #[test]
     fn a_panic_reaches_the_caller() {
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let (done, results) = mpsc::channel();
         home::spawn(1, "test", move || {
             let payload = home::catch_panic(|| blocking(|| -> () { panic!("boom") })).unwrap_err();

@@ -422,11 +422,7 @@ mod tests {
     fn nothing_is_lost_or_doubled_between_coroutines_and_threads() {
         const SENDERS: usize = 8;
         const EACH: usize = 2000;
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let (sender, receiver) = channel(7);
         let (done, sums) = mpsc::channel();
         for who in 0..SENDERS {

@@ -205,24 +205,26 @@ fn runtime() -> &'static Runtime {
         .expect("wake-ups and sockets exist only after home::start")
 }
 
+/// Starts the workers of a test binary; says how many there are.
+#[cfg(test)]
+pub(crate) fn start_for_tests() -> usize {
+    start(Settings {
+        workers: 2,
+        ..Settings::default()
+    })
+    .expect("two workers")
+    .workers
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
-    fn started() -> usize {
-        start(Settings {
-            workers: 2,
-            ..Settings::default()
-        })
-        .unwrap()
-        .workers
-    }
-
     #[test]
     fn coroutines_stay_home_through_sleeps_wakes_and_blocking_work() {
-        let workers = started();
+        let workers = start_for_tests();
         let (done, results) = mpsc::channel();
         for coroutine in 0..16 {
             let done = done.clone();
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn sleeping_takes_its_time_and_holds_nobody_up() {
-        started();
+        start_for_tests();
         let (done, results) = mpsc::channel();
         let begin = Instant::now();
         for _ in 0..50 {
@@ -269,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_caught_with_its_payload() {
-        started();
+        start_for_tests();
         let payload = catch_panic(|| panic::resume_unwind(Box::new("boom"))).unwrap_err();
         assert_eq!(payload.downcast_ref(), Some(&"boom"));
         assert_eq!(catch_panic(|| 7).unwrap(), 7);

@@ -234,11 +234,7 @@ mod tests {
 
     #[test]
     fn every_word_reaches_exactly_one_across_coroutines_and_threads() {
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let notify = Arc::new(Notify::new());
         let (heard, hears) = mpsc::channel();
         for who in 0..40 {
@@ -264,11 +260,7 @@ mod tests {
 
     #[test]
     fn all_that_wait_are_told_at_once() {
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let notify = Arc::new(Notify::new());
         let (heard, hears) = mpsc::channel();
         for who in 0..10 {

@@ -242,11 +242,7 @@ mod tests {
 
     #[test]
     fn a_coroutine_has_its_label_again_after_each_kind_of_wait() {
-        home::start(home::Settings {
-            workers: 2,
-            ..home::Settings::default()
-        })
-        .unwrap();
+        home::start_for_tests();
         let (done, results) = mpsc::channel();
         for number in 0..8_usize {
             let done = done.clone();

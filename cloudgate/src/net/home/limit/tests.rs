@@ -9,20 +9,12 @@ use crate::net::home::{self, Notify, blocking, catch_panic, channel, sleep, yiel
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(20);
 
-fn start() {
-    home::start(home::Settings {
-        workers: 2,
-        ..home::Settings::default()
-    })
-    .unwrap();
-}
-
 /// Runs `body` on a coroutine of this worker; the receiver gets what it gives.
 fn run<T: Send + 'static>(
     worker: usize,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> mpsc::Receiver<T> {
-    start();
+    home::start_for_tests();
     let (done, result) = mpsc::channel();
     // The receiver may be gone after a test that failed.
     home::spawn(worker, "test", move || drop(done.send(body()))).unwrap();
@@ -305,7 +297,7 @@ fn chosen_when_late(
 
 #[test]
 fn a_value_that_came_for_one_who_is_late_goes_to_the_next() {
-    start();
+    home::start_for_tests();
     let (sender, receiver) = channel(1);
     let (first, second) = (receiver.clone(), receiver.clone());
     let next = std::cell::OnceCell::new();
@@ -324,7 +316,7 @@ fn a_value_that_came_for_one_who_is_late_goes_to_the_next() {
 
 #[test]
 fn room_that_came_for_one_who_is_late_goes_to_the_next() {
-    start();
+    home::start_for_tests();
     let (sender, receiver) = channel(1);
     sender.send(1).unwrap();
     let (first, second) = (sender.clone(), sender);
@@ -345,7 +337,7 @@ fn room_that_came_for_one_who_is_late_goes_to_the_next() {
 
 #[test]
 fn a_word_that_came_for_one_who_is_late_goes_to_the_next() {
-    start();
+    home::start_for_tests();
     let notify = Arc::new(Notify::new());
     let (first, second) = (Arc::clone(&notify), Arc::clone(&notify));
     let next = std::cell::OnceCell::new();
@@ -380,7 +372,7 @@ fn a_word_that_came_for_one_who_is_late_goes_to_the_next() {
 
 #[test]
 fn who_is_late_without_a_word_leaves_the_line() {
-    start();
+    home::start_for_tests();
     let notify = Arc::new(Notify::new());
     let (sender, receiver) = channel::<u8>(1);
     let (theirs, theirs_too) = (Arc::clone(&notify), receiver.clone());
