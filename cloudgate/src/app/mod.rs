@@ -257,12 +257,12 @@ impl App {
             ))
             .with_status(StatusCode::INTERNAL_SERVER_ERROR);
         }
-        if request.scope.depth > 0 {
+        if request.scope.answering {
             return self.call_within(request);
         }
         self.enter(request);
-        request.scope.depth = 1;
-        let leaving = Leaving::new(request, |request| request.scope.depth = 0);
+        request.scope.answering = true;
+        let leaving = Leaving::new(request, |request| request.scope.answering = false);
         let mut response = self.core.answer(leaving.request);
         // Middlewares make errors of their own.
         error_page::render(leaving.request, &mut response);

@@ -164,7 +164,7 @@ impl<'a> Member<'a> {
 }
 
 /// A weight in thousandths: `0`, `1`, and up to three digits behind the point.
-fn quality(text: &str) -> Option<u16> {
+pub(crate) fn quality(text: &str) -> Option<u16> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

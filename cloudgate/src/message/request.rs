@@ -97,8 +97,8 @@ pub(crate) struct Scope {
     pub(crate) base: usize,
     /// The applications around this one, the outermost first, each with its `base`.
     pub(crate) outer: Vec<(Arc<dyn Any + Send + Sync>, usize)>,
-    /// Whether an application is answering the request: 1, else 0.
-    pub(crate) depth: u8,
+    /// Whether an application is answering the request.
+    pub(crate) answering: bool,
 }
 
 /// A request, as handlers and services get it.

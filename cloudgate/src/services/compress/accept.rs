@@ -2,6 +2,7 @@
 
 use super::encoder::Coding;
 use crate::message::Headers;
+use crate::message::negotiate::quality;
 
 /// What `Accept-Encoding` comes to (RFC 9110 section 12.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,23 +53,10 @@ fn weight(headers: &Headers, coding: &str) -> Option<u16> {
 
 /// A weight such as `q=0.5` (RFC 9110 section 12.4.2), in thousandths.
 fn parse_weight(text: &[u8]) -> Option<u16> {
-    let [b'q' | b'Q', b'=', whole @ (b'0' | b'1'), rest @ ..] = text else {
+    let [b'q' | b'Q', b'=', weight @ ..] = text else {
         return None;
     };
-    let decimals = match rest {
-        [] => rest,
-        [b'.', decimals @ ..] if decimals.len() <= 3 => decimals,
-        _ => return None,
-    };
-    let mut weight = u16::from(whole - b'0');
-    for at in 0..3 {
-        let digit = decimals.get(at).copied().unwrap_or(b'0');
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        weight = weight * 10 + u16::from(digit - b'0');
-    }
-    (weight <= 1000).then_some(weight)
+    quality(std::str::from_utf8(weight).ok()?)
 }
 
 #[cfg(test)]
