@@ -60,7 +60,11 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         &["message", "proto", "net::home", "server", "error", "test"],
         &["may::", "crate::app", "crate::services"],
     ),
-    ("disk", &["net::home", "disk"], &["may::", "StatusCode"]),
+    (
+        "disk",
+        &["message", "net::home", "disk"],
+        &["may::", "StatusCode"],
+    ),
     (
         "config",
         &["config", "error"],

@@ -191,9 +191,9 @@ pub use app::time_limit::TimeLimit;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use message::{
-    Body, BodyError, BodySource, BodyWriter, FileRange, HeaderError, Headers, InvalidNetwork,
-    Middleware, Network, Next, Request, RequestBody, Response, Service, StartError, Version, mime,
-    negotiate,
+    Body, BodyError, BodySource, BodyWriter, FileRange, FileVersion, HeaderError, Headers,
+    InvalidNetwork, Middleware, Network, Next, Request, RequestBody, Response, Service, StartError,
+    Version, mime, negotiate,
 };
 pub use net::home::{
     Busy, Notify, Receiver, RecvError, SendError, Sender, Settings as WorkerSettings, blocking,

@@ -118,11 +118,7 @@ impl IntoResponse for Download {
                         .map_err(|error| (error.kind(), format!("{}: {error}", path.display())))
                 });
                 match opened {
-                    Ok((file, length)) => Body::File(FileRange {
-                        file: Arc::new(file),
-                        offset: 0,
-                        length,
-                    }),
+                    Ok((file, length)) => Body::File(FileRange::new(Arc::new(file), 0, length)),
                     Err((io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, text)) => {
                         log::debug!("there is nothing to download: {text}");
                         return Response::error(StatusCode::NOT_FOUND);

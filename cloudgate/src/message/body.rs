@@ -5,13 +5,12 @@
 //! that writes.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
 
+use super::file_range::FileRange;
 use super::headers::Headers;
 
 /// Where the bytes of a request body come from.
@@ -320,17 +319,6 @@ impl fmt::Debug for RequestBody<'_> {
             .field("limit", &self.limit)
             .finish()
     }
-}
-
-/// A piece of an open file, sent without passing through the program's memory where the system can.
-#[derive(Clone, Debug)]
-pub struct FileRange {
-    /// The open file.
-    pub file: Arc<File>,
-    /// Where the piece begins, in bytes.
-    pub offset: u64,
-    /// How many bytes it has.
-    pub length: u64,
 }
 
 /// Where a closure body ([`Body::Writer`]) puts its bytes; the server implements it.

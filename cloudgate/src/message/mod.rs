@@ -6,6 +6,7 @@
 pub mod body;
 pub(crate) mod clock;
 pub mod deadline;
+pub mod file_range;
 pub mod headers;
 pub mod middleware;
 pub mod mime;
@@ -18,8 +19,9 @@ pub(crate) mod secret;
 pub mod service;
 pub mod upgrade;
 
-pub use body::{Body, BodyError, BodySink, BodySource, BodyWriter, FileRange, RequestBody};
+pub use body::{Body, BodyError, BodySink, BodySource, BodyWriter, RequestBody};
 pub use deadline::Deadline;
+pub use file_range::{FileRange, FileVersion};
 pub use headers::{HeaderError, Headers};
 pub(crate) use middleware::Layer;
 pub use middleware::{Middleware, Next};

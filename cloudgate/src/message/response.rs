@@ -5,7 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::body::{Body, BodyWriter, FileRange};
+use super::body::{Body, BodyWriter};
+use super::file_range::FileRange;
 use super::headers::{Headers, Prepared};
 
 // What most responses have, ready to send.

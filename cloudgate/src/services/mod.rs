@@ -2,6 +2,7 @@
 
 pub mod access_log;
 pub mod auth;
+mod coding;
 pub mod compress;
 pub mod cors;
 pub mod files;

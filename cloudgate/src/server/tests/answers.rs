@@ -81,11 +81,7 @@ fn bodies_of_every_kind_and_size_arrive_byte_by_byte() {
         file.write_all(b"before").unwrap();
         file.write_all(&data).unwrap();
         file.write_all(b"behind").unwrap();
-        let range = FileRange {
-            file: Arc::new(file),
-            offset: 6,
-            length: length as u64,
-        };
+        let range = FileRange::new(Arc::new(file), 6, length as u64);
         check_body(move || Response::file(range.clone()), &data);
     }
 }

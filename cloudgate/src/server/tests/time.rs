@@ -151,11 +151,7 @@ fn large(kind: &str) -> Response {
         _ => {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&data).unwrap();
-            Response::file(FileRange {
-                file: Arc::new(file),
-                offset: 0,
-                length: 1 << 20,
-            })
+            Response::file(FileRange::new(Arc::new(file), 0, 1 << 20))
         }
     }
 }

@@ -49,11 +49,7 @@ fn a_fast_reader_leaves_turns_to_others() {
                 _ => {
                     let mut file = tempfile::tempfile().unwrap();
                     file.write_all(&data).unwrap();
-                    Response::file(FileRange {
-                        file: Arc::new(file),
-                        offset: 0,
-                        length: SIZE as u64,
-                    })
+                    Response::file(FileRange::new(Arc::new(file), 0, SIZE as u64))
                 }
             }
         };

@@ -5,15 +5,13 @@
 //!  response ─ the policy here ┴─▶ encoder::encode: body in, body out
 //! ```
 
-mod accept;
-mod encoder;
-
 use http::StatusCode;
 
+use super::coding::Coding;
+use super::coding::accept::{self, Wanted};
+use super::coding::encoder;
 use super::vary;
 use crate::message::{Body, Headers, Middleware, Next, Request, Response, StartError};
-use accept::Wanted;
-use encoder::Coding;
 
 /// The smallest body in bytes that is compressed, unless told otherwise: about what one packet holds.
 const MINIMUM: u64 = 1024;
@@ -194,7 +192,7 @@ fn note_coding(headers: &mut Headers, coding: Coding) {
 impl Middleware for Compression {
     fn handle(&self, request: &mut Request<'_>, next: Next<'_>) -> Response {
         // Before anybody changes the request.
-        let wanted = accept::choose(request.headers(), Coding::ALL);
+        let wanted = accept::choose(request.headers(), Coding::ENCODABLE);
         let mut response = next.run(request);
         self.compress(&mut response, wanted);
         response

@@ -175,11 +175,9 @@ fn respond(request: &Request<'_>, snapshot: &Snapshot, prepared: &Prepared) -> R
         Outcome::Send => {
             let body = match &snapshot.content {
                 Content::Memory(bytes) => Body::Bytes(bytes.clone()),
-                Content::Open(file) => Body::File(FileRange {
-                    file: Arc::clone(file),
-                    offset: 0,
-                    length: snapshot.length,
-                }),
+                Content::Open(file) => {
+                    Body::File(FileRange::new(Arc::clone(file), 0, snapshot.length))
+                }
             };
             *response.headers_mut() = prepared.headers.clone();
             response.with_body(body)

@@ -29,6 +29,8 @@ fn decode(coding: Coding, bytes: &[u8]) -> Vec<u8> {
         #[cfg(feature = "brotli")]
         Coding::Brotli => Box::new(brotli::Decompressor::new(bytes, 4096)),
         Coding::Gzip => Box::new(flate2::read::GzDecoder::new(bytes)),
+        #[cfg(not(all(feature = "brotli", feature = "zstd")))]
+        other => panic!("{} is not encoded here", other.name()),
     };
     let mut piece = vec![0; 4096];
     while let Ok(count) = reader.read(&mut piece) {
@@ -62,11 +64,7 @@ fn every_kind_of_body_comes_out_again() {
                 let mut padded = b"before".to_vec();
                 padded.extend_from_slice(text);
                 padded.extend_from_slice(b"behind");
-                Body::File(FileRange {
-                    file: file(&padded),
-                    offset: 6,
-                    length: text.len() as u64,
-                })
+                Body::File(FileRange::new(file(&padded), 6, text.len() as u64))
             },
             |text| Body::Reader {
                 reader: Box::new(Cursor::new(text.to_vec())),
@@ -87,7 +85,7 @@ fn every_kind_of_body_comes_out_again() {
                 }))
             },
         ];
-        for &coding in Coding::ALL {
+        for &coding in Coding::ENCODABLE {
             for (index, kind) in kinds.iter().enumerate() {
                 for level in [1, 6] {
                     let encoded = collect(encode(kind(&plain), coding, level).unwrap());
@@ -122,7 +120,7 @@ impl BodySink for Flushes {
 
 #[test]
 fn what_was_flushed_can_be_decoded_at_once() {
-    for &coding in Coding::ALL {
+    for &coding in Coding::ENCODABLE {
         let body = Body::Writer(Box::new(|out| {
             for event in ["data: 1\n\n", "data: 2\n\n"] {
                 out.write_all(event.as_bytes())?;
@@ -157,7 +155,7 @@ fn what_a_reader_gives_by_itself_goes_on_by_itself() {
             Ok(if *reads > 3 { 0 } else { 4 })
         }
     }
-    for &coding in Coding::ALL {
+    for &coding in Coding::ENCODABLE {
         let reads = Arc::new(Mutex::new(0));
         let body = Body::Reader {
             reader: Box::new(Drips(Arc::clone(&reads))),
@@ -182,11 +180,7 @@ fn what_a_reader_gives_by_itself_goes_on_by_itself() {
 fn a_source_that_breaks_off_is_an_error() {
     let short = text(5000);
     for body in [
-        Body::File(FileRange {
-            file: file(&short),
-            offset: 1,
-            length: 5000,
-        }),
+        Body::File(FileRange::new(file(&short), 1, 5000)),
         Body::Reader {
             reader: Box::new(Cursor::new(short)),
             length: Some(5001),

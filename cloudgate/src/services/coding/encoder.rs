@@ -7,7 +7,7 @@
 //!  writer ─▶ writer       in the coroutine; a flush reaches the client
 //! ```
 //!
-//! Nothing here asks whether that is wise: that is the policy's business, in the folder's `mod.rs`.
+//! Nothing here asks whether that is wise: that is the business of who calls.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flate2::write::GzEncoder;
 
+use super::Coding;
 use crate::message::{Body, BodySink, BodyWriter, FileRange};
 use crate::net::home;
 
@@ -37,43 +38,6 @@ const FILE_TURN: usize = 256 << 10;
 /// and at the client.
 #[cfg(any(feature = "brotli", feature = "zstd"))]
 const WINDOW: u32 = 18;
-
-/// A content coding (RFC 9110 section 8.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding {
-    #[cfg(feature = "zstd")]
-    Zstd,
-    #[cfg(feature = "brotli")]
-    Brotli,
-    Gzip,
-}
-
-impl Coding {
-    /// What this build can, the best for its cost first.
-    pub(crate) const ALL: &[Coding] = &[
-        #[cfg(feature = "zstd")]
-        Coding::Zstd,
-        #[cfg(feature = "brotli")]
-        Coding::Brotli,
-        Coding::Gzip,
-    ];
-
-    /// Its names, the usual one first.
-    pub(crate) fn names(self) -> &'static [&'static str] {
-        match self {
-            #[cfg(feature = "zstd")]
-            Coding::Zstd => &["zstd"],
-            #[cfg(feature = "brotli")]
-            Coding::Brotli => &["br"],
-            Coding::Gzip => &["gzip", "x-gzip"],
-        }
-    }
-
-    /// The name that `Content-Encoding` holds.
-    pub(crate) fn name(self) -> &'static str {
-        self.names()[0]
-    }
-}
 
 /// Compresses a body; `level` is 1, the fastest, to 9, the smallest.
 ///
@@ -146,6 +110,13 @@ impl Encoder {
             }
             Coding::Gzip => {
                 Encoder::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::new(level)))
+            }
+            #[cfg(not(all(feature = "brotli", feature = "zstd")))]
+            other => {
+                return Err(io::Error::new(
+                    ErrorKind::Unsupported,
+                    format!("this build has no encoder for {}", other.name()),
+                ));
             }
         })
     }

@@ -1,0 +1,118 @@
+//! Which piece of which version of a file is to be sent?
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+/// A piece of an open file, sent without passing through the program's memory where the system can.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FileRange {
+    /// The open file.
+    pub file: Arc<File>,
+    /// Where the piece begins, in bytes.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub length: u64,
+    /// On the heap, for most answers are no files and should not be larger for it.
+    version: Option<Box<FileVersion>>,
+}
+
+impl FileRange {
+    /// A piece of whatever the file is while it is sent.
+    ///
+    /// ```no_run
+    /// use cloudgate::{FileRange, FileVersion, Response};
+    ///
+    /// let file = std::fs::File::open("film.mp4")?;
+    /// let version = FileVersion::of(&file.metadata()?);
+    /// let range = FileRange::new(file, 0, version.length());
+    /// let response = Response::file(range.of_version(version));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new(file: impl Into<Arc<File>>, offset: u64, length: u64) -> FileRange {
+        FileRange {
+            file: file.into(),
+            offset,
+            length,
+            version: None,
+        }
+    }
+
+    /// The same piece, of this version of the file. Where the file has become another one by the time its
+    /// last bytes are sent, the connection is ended in front of them, so that the client can tell.
+    #[must_use]
+    pub fn of_version(mut self, version: FileVersion) -> FileRange {
+        self.version = Some(Box::new(version));
+        self
+    }
+
+    /// Whether the file still is the version that the piece is of; always, where none is named.
+    ///
+    /// # Errors
+    /// What the system says where it cannot tell.
+    pub(crate) fn is_current(&self) -> io::Result<bool> {
+        match &self.version {
+            Some(version) => Ok(FileVersion::of(&self.file.metadata()?) == **version),
+            None => Ok(true),
+        }
+    }
+}
+
+/// What tells one version of a file from another: file, length and times of change.
+///
+/// Two versions are told apart where the system's clock for files has moved between them, which may
+/// take some milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileVersion {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileVersion {
+    /// The version that has this metadata.
+    pub fn of(metadata: &Metadata) -> FileVersion {
+        FileVersion {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_length_or_another_file_is_another_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "one").unwrap();
+        let file = Arc::new(File::open(&path).unwrap());
+        let version = FileVersion::of(&file.metadata().unwrap());
+        assert_eq!(version.length(), 3);
+        let range = FileRange::new(Arc::clone(&file), 0, 3).of_version(version);
+        assert!(range.is_current().unwrap());
+        std::fs::write(&path, "three").unwrap();
+        assert!(!range.is_current().unwrap());
+        assert!(FileRange::new(file, 0, 3).is_current().unwrap());
+        let other = folder.path().join("b");
+        std::fs::write(&other, "one").unwrap();
+        assert_ne!(
+            FileVersion::of(&std::fs::metadata(&other).unwrap()),
+            version
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! Which content codings are there?
+//!
+//! ```text
+//!  Accept-Encoding ─ accept::choose ─▶ a coding
+//!  a body ─ encoder::encode ─▶ a shorter one
+//! ```
+
+pub(super) mod accept;
+pub(super) mod encoder;
+
+/// A content coding (RFC 9110 section 8.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(all(feature = "brotli", feature = "zstd")), allow(dead_code))]
+pub(super) enum Coding {
+    Zstd,
+    Brotli,
+    Gzip,
+}
+
+impl Coding {
+    /// What this build can encode, the best for its cost first.
+    pub(super) const ENCODABLE: &[Coding] = &[
+        #[cfg(feature = "zstd")]
+        Coding::Zstd,
+        #[cfg(feature = "brotli")]
+        Coding::Brotli,
+        Coding::Gzip,
+    ];
+
+    /// Its names, the usual one first.
+    pub(super) fn names(self) -> &'static [&'static str] {
+        match self {
+            Coding::Zstd => &["zstd"],
+            Coding::Brotli => &["br"],
+            Coding::Gzip => &["gzip", "x-gzip"],
+        }
+    }
+
+    /// The name that `Content-Encoding` holds.
+    pub(super) fn name(self) -> &'static str {
+        self.names()[0]
+    }
+}
