@@ -5,6 +5,7 @@
 
 pub mod body;
 pub(crate) mod clock;
+pub(crate) mod conditional;
 pub mod deadline;
 pub mod file_range;
 pub mod headers;

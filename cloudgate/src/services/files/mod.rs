@@ -2,10 +2,9 @@
 //!
 //! ```text
 //!  path ─ resolve::SafePath ─▶ root::Root (opened beneath the folder) ─▶ disk::Cache
-//!       ─ conditional::evaluate ─▶ 200, 304 or 412
+//!       ─ message::conditional ─▶ 200, 304 or 412
 //! ```
 
-pub(super) mod conditional;
 mod resolve;
 mod root;
 
@@ -17,8 +16,8 @@ use http::{Method, StatusCode};
 
 use crate::disk::{Cache, Content, Snapshot};
 use crate::error::Error;
+use crate::message::conditional::{self, Outcome, Validators};
 use crate::message::{Body, FileRange, Headers, Request, Response, Service, StartError, mime};
-use conditional::{Outcome, Validators};
 use resolve::SafePath;
 use root::Root;
 
@@ -143,13 +142,14 @@ impl Files {
 }
 
 fn prepare(name: &str, snapshot: &Snapshot) -> Prepared {
-    let validators = Validators::of(snapshot);
+    let tag = format!("\"{}\"", snapshot.tag());
+    let validators = Validators::new(tag, Some(snapshot.modified));
     let mut headers = Headers::new();
     let content_type = mime::content_type(name.as_ref());
     for (field, value) in [
         ("Content-Type", content_type.as_str()),
         ("ETag", validators.tag()),
-        ("Last-Modified", validators.date()),
+        ("Last-Modified", validators.date().unwrap_or_default()),
         ("X-Content-Type-Options", "nosniff"),
     ] {
         // None of them can hold a control character.

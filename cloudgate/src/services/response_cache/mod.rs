@@ -26,8 +26,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-use super::files::conditional;
 use crate::message::clock::Clock;
+use crate::message::conditional;
 use crate::message::{Body, Middleware, Next, Request, RequestHead, Response};
 use flight::Part;
 use policy::Policy;

@@ -7,50 +7,50 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::Method;
 
-use crate::disk::Snapshot;
-use crate::message::{Headers, Request};
+use super::{Headers, Request};
 
 /// What tells one version of a file from another.
 #[derive(Clone, Debug)]
-pub(super) struct Validators {
+pub(crate) struct Validators {
     /// The quoted, strong entity-tag.
     tag: String,
-    date: String,
-    modified: SystemTime,
+    /// The value of Last-Modified and its time, in whole seconds.
+    modified: Option<(String, SystemTime)>,
 }
 
 /// What the conditions of a request come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Send,
     NotModified,
     PreconditionFailed,
 }
 
 impl Validators {
-    pub(super) fn of(snapshot: &Snapshot) -> Validators {
+    /// A version with this entity-tag, in its quotes, that was last changed at this time.
+    pub(crate) fn new(tag: String, modified: Option<SystemTime>) -> Validators {
         // A date in the future would make caches doubt everything (RFC 9110 section 8.8.2.1), and
         // one before 1970 cannot be written.
-        let modified = whole_seconds(
-            snapshot
-                .modified
-                .clamp(UNIX_EPOCH, SystemTime::now().max(UNIX_EPOCH)),
-        );
+        let latest = SystemTime::now().max(UNIX_EPOCH);
+        let modified = modified.map(|time| whole_seconds(time.clamp(UNIX_EPOCH, latest)));
         Validators {
-            tag: format!("\"{}\"", snapshot.tag()),
-            date: httpdate::fmt_http_date(modified),
-            modified,
+            tag,
+            modified: modified.map(|time| (httpdate::fmt_http_date(time), time)),
         }
     }
 
     /// The value of ETag.
-    pub(super) fn tag(&self) -> &str {
+    pub(crate) fn tag(&self) -> &str {
         &self.tag
     }
 
     /// The value of Last-Modified.
-    pub(super) fn date(&self) -> &str {
-        &self.date
+    pub(crate) fn date(&self) -> Option<&str> {
+        self.modified.as_ref().map(|(text, _)| text.as_str())
+    }
+
+    fn modified(&self) -> Option<SystemTime> {
+        self.modified.as_ref().map(|(_, time)| *time)
     }
 }
 
@@ -60,7 +60,7 @@ fn whole_seconds(time: SystemTime) -> SystemTime {
 }
 
 /// Evaluates the conditions of a GET or HEAD request.
-pub(super) fn evaluate(request: &Request<'_>, validators: &Validators) -> Outcome {
+pub(crate) fn evaluate(request: &Request<'_>, validators: &Validators) -> Outcome {
     let headers = request.headers();
     let since = |name| {
         headers
@@ -71,14 +71,19 @@ pub(super) fn evaluate(request: &Request<'_>, validators: &Validators) -> Outcom
         if !matches(headers, "if-match", |tag| tag == validators.tag) {
             return Outcome::PreconditionFailed;
         }
-    } else if since("if-unmodified-since").is_some_and(|date| validators.modified > date) {
+    } else if since("if-unmodified-since")
+        .zip(validators.modified())
+        .is_some_and(|(date, modified)| modified > date)
+    {
         return Outcome::PreconditionFailed;
     }
     let unchanged = if headers.contains("if-none-match") {
         names(headers, &validators.tag)
     } else {
         matches!(*request.method(), Method::GET | Method::HEAD)
-            && since("if-modified-since").is_some_and(|date| validators.modified <= date)
+            && since("if-modified-since")
+                .zip(validators.modified())
+                .is_some_and(|(date, modified)| modified <= date)
     };
     if unchanged {
         Outcome::NotModified
@@ -89,7 +94,7 @@ pub(super) fn evaluate(request: &Request<'_>, validators: &Validators) -> Outcom
 
 /// Whether If-None-Match is `*` or names this entity-tag. The comparison is weak: a tag that a proxy has
 /// weakened still names this version.
-pub(in crate::services) fn names(headers: &Headers, tag: &str) -> bool {
+pub(crate) fn names(headers: &Headers, tag: &str) -> bool {
     let wanted = opaque(tag);
     matches(headers, "if-none-match", |tag| opaque(tag) == wanted)
 }
@@ -130,12 +135,8 @@ mod tests {
 
     fn outcome(fields: &[(&str, &str)]) -> Outcome {
         let modified = UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let validators = Validators {
-            tag: "\"a,b\"".to_owned(),
-            date: httpdate::fmt_http_date(modified),
-            modified,
-        };
-        assert_eq!(validators.date, "Sun, 06 Nov 1994 08:49:37 GMT");
+        let validators = Validators::new("\"a,b\"".to_owned(), Some(modified));
+        assert_eq!(validators.date(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
         let request = fields
             .iter()
             .fold(Request::get("/"), |request, (name, value)| {
