@@ -3,6 +3,8 @@
 //! Opening and reading happen on the blocking pool. What is read often stays in memory and is
 //! compared with the disk at most once a second.
 
+pub(crate) mod reader;
+
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};

@@ -4,6 +4,7 @@
 //! knows sockets, coroutines or a parser, so an application is testable as a plain function.
 
 pub mod body;
+pub(crate) mod byteranges;
 pub(crate) mod clock;
 pub(crate) mod conditional;
 pub mod deadline;
@@ -13,7 +14,9 @@ pub mod middleware;
 pub mod mime;
 pub mod negotiate;
 pub mod network;
+pub(crate) mod partial;
 pub mod query;
+pub(crate) mod range;
 pub mod request;
 pub mod response;
 pub(crate) mod secret;
