@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use super::App;
 use super::client::Proxies;
+use super::download;
 use super::error_page;
 use super::host::HostPattern;
 use super::options;
@@ -17,6 +18,7 @@ use super::router::{Found, Router};
 use super::state::States;
 use crate::error::Error;
 use crate::message::middleware::is_below;
+use crate::message::response::Note;
 use crate::message::{Body, Layer, Next, Request, Response, Service, StartError};
 use crate::net::home::watchdog;
 
@@ -114,7 +116,7 @@ impl Core {
         let end = |request: &mut Request<'_>| {
             let mut response = self.dispatch(request);
             // Middlewares see what the client is going to get.
-            error_page::render(request, &mut response);
+            finish(request, &mut response);
             response
         };
         Next::new(&self.layers, &end).run(request)
@@ -363,6 +365,20 @@ fn place(routers: &mut Vec<(HostPattern, Router)>, pattern: HostPattern) -> &mut
         }
     };
     &mut routers[at].1
+}
+
+/// Gives an answer the form, or the part of it, that the request asks for; most stay as they are.
+#[inline]
+pub(super) fn finish(request: &Request<'_>, response: &mut Response) {
+    match response.note {
+        Note::None => {}
+        Note::Whole => {
+            download::finish(request, response);
+            // What comes of it may be an error.
+            error_page::render(request, response);
+        }
+        Note::Status | Note::Because(_) => error_page::render(request, response),
+    }
 }
 
 /// Watches the closure that writes the body too: it runs after the handler, on the same worker.

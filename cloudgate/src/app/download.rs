@@ -1,17 +1,20 @@
 //! How does a client get something as a file to keep?
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use rustix::fs::{Mode, OFlags};
 
 use super::reply::IntoResponse;
-use crate::message::{Body, FileRange, Response, mime};
+use crate::disk::reader;
+use crate::message::conditional::Validators;
+use crate::message::response::Note;
+use crate::message::{Body, FileRange, FileVersion, Request, Response, mime, partial};
 use crate::net::home::blocking;
 
 /// The longest file name that is sent, in bytes: what file systems take.
@@ -31,6 +34,24 @@ const LONGEST_NAME: usize = 255;
 ///
 /// The name may be anything, for instance what a client called its upload: folders are cut off, and
 /// characters that could break the field or deceive the reader are replaced.
+///
+/// A client whose download broke off gets the rest (RFC 9110 section 14), and one that has the file hears
+/// that it has not changed: a file has an `ETag` and a `Last-Modified` for that. Bytes have them where the
+/// handler sets one:
+///
+/// ```
+/// use cloudgate::{App, Download, IntoResponse, Request, Response, Status, route};
+///
+/// #[route("/report")]
+/// fn report() -> Response {
+///     Download::bytes("report.csv", "a;b\n1;2\n").into_response().header("ETag", "\"2026-11\"")
+/// }
+///
+/// let rest = Request::get("/report").with_header("Range", "bytes=4-").with_header("If-Range", "\"2026-11\"");
+/// let response = App::gather().call(&mut { rest });
+/// assert_eq!(response.status(), Status::PARTIAL_CONTENT);
+/// assert_eq!(response.text(), "1;2\n");
+/// ```
 pub struct Download {
     name: String,
     content_type: Option<String>,
@@ -91,7 +112,7 @@ impl Download {
 }
 
 /// Opens a regular file; a pipe or a device is not waited for.
-fn open(path: &Path) -> io::Result<(File, u64)> {
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -101,7 +122,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
             "this is no regular file",
         ));
     }
-    Ok((file, metadata.len()))
+    Ok((file, metadata))
 }
 
 impl IntoResponse for Download {
@@ -110,6 +131,7 @@ impl IntoResponse for Download {
         let content_type = self
             .content_type
             .unwrap_or_else(|| mime::content_type(name.as_ref()));
+        let mut validators = None;
         let body = match self.source {
             Source::Bytes(bytes) => Body::Bytes(bytes),
             Source::Path(path) => {
@@ -118,7 +140,13 @@ impl IntoResponse for Download {
                         .map_err(|error| (error.kind(), format!("{}: {error}", path.display())))
                 });
                 match opened {
-                    Ok((file, length)) => Body::File(FileRange::new(Arc::new(file), 0, length)),
+                    Ok((file, metadata)) => {
+                        let version = FileVersion::of(&metadata);
+                        let tag = version.entity_tag(SystemTime::now());
+                        validators = Some(Validators::new(tag, metadata.modified().ok()));
+                        let range = FileRange::new(file, 0, version.length());
+                        Body::File(range.of_version(version))
+                    }
                     Err((io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, text)) => {
                         log::debug!("there is nothing to download: {text}");
                         return Response::error(StatusCode::NOT_FOUND);
@@ -130,10 +158,39 @@ impl IntoResponse for Download {
                 }
             }
         };
-        Response::of_type(&content_type, body)
+        let mut response = Response::of_type(&content_type, body)
             .header("Content-Disposition", &disposition(&name))
-            .header("X-Content-Type-Options", "nosniff")
+            .header("X-Content-Type-Options", "nosniff");
+        if let Some(validators) = validators {
+            response = response.header("ETag", validators.tag());
+            if let Some(date) = validators.date() {
+                response = response.header("Last-Modified", date);
+            }
+        }
+        response.note = Note::Whole;
+        response
     }
+}
+
+/// Leaves of a download what the request asks for.
+#[cold]
+pub(super) fn finish(request: &Request<'_>, response: &mut Response) {
+    response.note = Note::None;
+    let headers = response.headers();
+    let tag = headers.get("etag").unwrap_or_default();
+    let date = headers.get("last-modified");
+    let modified = date.and_then(|text| httpdate::parse_http_date(text).ok());
+    // Two answers need not be the same where nothing tells them apart. And what came of a method that
+    // changes something is not what its conditions were about.
+    if response.status() != StatusCode::OK
+        || (tag.is_empty() && modified.is_none())
+        || !matches!(*request.method(), Method::GET | Method::HEAD)
+    {
+        return;
+    }
+    let validators = Validators::new(tag.to_owned(), modified);
+    let whole = std::mem::take(response).header("Accept-Ranges", "bytes");
+    *response = partial::answer(request, &validators, whole, reader::open);
 }
 
 impl From<Download> for Response {
@@ -269,6 +326,76 @@ mod tests {
         assert_eq!(harmless(&name), name);
         assert_eq!(harmless(&(name.clone() + "y")), name);
         assert_eq!(harmless(&("x".repeat(254) + "\u{e9}")), "x".repeat(254));
+    }
+
+    fn finished(response: Response, method: Method, fields: &[(&str, &str)]) -> Response {
+        let mut response = response;
+        let request = fields
+            .iter()
+            .fold(Request::new(method, "/"), |request, (name, value)| {
+                request.with_header(name, value)
+            });
+        crate::app::core::finish(&request, &mut response);
+        response
+    }
+
+    #[test]
+    fn a_file_can_be_gone_on_with_and_need_not_come_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        std::fs::write(&path, "0123456789").unwrap();
+        let date = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(784_111_777);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(date).unwrap();
+        let whole = || Download::file(&path).into_response();
+        let tag = whole().headers().get("etag").unwrap().to_owned();
+        let response = finished(whole(), Method::GET, &[]);
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers().get("accept-ranges"), Some("bytes"));
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(response.headers().get("last-modified"), Some(date));
+        let rest = [("Range", "bytes=8-"), ("If-Range", date)];
+        let response = finished(whole(), Method::GET, &rest);
+        assert_eq!(response.status(), 206);
+        assert_eq!(
+            response.headers().get("content-range"),
+            Some("bytes 8-9/10")
+        );
+        assert!(response.headers().contains("content-disposition"));
+        assert_eq!(response.text(), "89");
+        for method in [Method::GET, Method::HEAD] {
+            let response = finished(whole(), method, &[("If-None-Match", &tag)]);
+            assert_eq!(response.status(), 304);
+            assert_eq!(response.headers().get("etag"), Some(&*tag));
+        }
+        // An answer to a form is not what conditions are about.
+        let response = finished(whole(), Method::POST, &[("If-None-Match", &tag)]);
+        assert_eq!(response.status(), 200);
+        let response = finished(whole(), Method::GET, &[("Range", "bytes=10-")]);
+        assert_eq!(response.status(), 416);
+        // Another body, or another status, is not the file any more.
+        let other = finished(
+            whole().with_body("other"),
+            Method::GET,
+            &[("Range", "bytes=1-1")],
+        );
+        assert_eq!(other.text(), "other");
+        let made = whole().with_status(StatusCode::CREATED);
+        assert_eq!(
+            finished(made, Method::GET, &[("Range", "bytes=1-1")]).status(),
+            201
+        );
+    }
+
+    #[test]
+    fn bytes_come_in_parts_where_something_tells_their_version() {
+        let fields = [("Range", "bytes=1-2")];
+        let whole = || Download::bytes("a", "0123456789").into_response();
+        let response = finished(whole(), Method::GET, &fields);
+        assert_eq!(response.headers().get("accept-ranges"), None);
+        assert_eq!(response.text(), "0123456789");
+        let named = whole().header("ETag", "\"a\"");
+        assert_eq!(finished(named, Method::GET, &fields).text(), "12");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::html::escape_html;
 use super::problem::Problem;
 use super::reply::IntoResponse;
 use crate::message::negotiate::media_type;
-use crate::message::response::ErrorNote;
+use crate::message::response::Note;
 use crate::message::{Body, Request, Response};
 
 const PLAIN: &str = "text/plain";
@@ -20,7 +20,7 @@ const OFFERS: [&str; 4] = [PLAIN, HTML, "application/problem+json", "application
 /// Gives an error answer the form that the request asks for; any other answer stays as it is.
 #[inline]
 pub(super) fn render(request: &Request<'_>, response: &mut Response) {
-    if !matches!(response.note, ErrorNote::None) {
+    if matches!(response.note, Note::Status | Note::Because(_)) {
         *response = render_error(request, std::mem::take(response));
     }
 }
@@ -36,7 +36,7 @@ fn render_error(request: &Request<'_>, mut response: Response) -> Response {
     }
     // What went wrong inside stays inside, whoever wrote the text.
     let reason = match (note, response.body()) {
-        (ErrorNote::Because(at), Body::Bytes(text)) if !status.is_server_error() => text
+        (Note::Because(at), Body::Bytes(text)) if !status.is_server_error() => text
             .get(usize::from(at)..)
             .map(|reason| String::from_utf8_lossy(reason.trim_ascii_end()).into_owned()),
         _ => None,
@@ -44,7 +44,7 @@ fn render_error(request: &Request<'_>, mut response: Response) -> Response {
     let form = media_type(request.headers(), &OFFERS).unwrap_or(PLAIN);
     let told = match form {
         // The text says what it must not, and the status that it was made with.
-        PLAIN if status.is_server_error() && matches!(note, ErrorNote::Because(_)) => {
+        PLAIN if status.is_server_error() && matches!(note, Note::Because(_)) => {
             Some(Response::text_plain(Response::error(status).take_body()))
         }
         PLAIN => None,

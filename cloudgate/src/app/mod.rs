@@ -265,7 +265,7 @@ impl App {
         let leaving = Leaving::new(request, |request| request.scope.answering = false);
         let mut response = self.core.answer(leaving.request);
         // Middlewares make errors of their own.
-        error_page::render(leaving.request, &mut response);
+        core::finish(leaving.request, &mut response);
         response
     }
 

@@ -4,6 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A piece of an open file, sent without passing through the program's memory where the system can.
 #[derive(Clone, Debug)]
@@ -89,11 +90,47 @@ impl FileVersion {
     pub fn length(&self) -> u64 {
         self.length
     }
+
+    /// Its entity-tag (RFC 9110 section 8.8.3), in quotes; `seen` is when its metadata was read.
+    ///
+    /// It is weak while the file may change again without another time of change.
+    pub(crate) fn entity_tag(&self, seen: SystemTime) -> String {
+        let (modified, nanoseconds) = self.modified;
+        let (length, inode) = (self.length, self.inode);
+        let weak = if self.is_settled(seen) { "" } else { "W/" };
+        format!("{weak}\"{modified:x}.{nanoseconds:x}-{length:x}-{inode:x}\"")
+    }
+
+    /// Whether a change behind `seen` would have another time than the last one.
+    fn is_settled(&self, seen: SystemTime) -> bool {
+        // Some file systems count in whole seconds, and FAT in two of them.
+        let latest = self.modified.0.max(self.changed.0);
+        let seen = seen.duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(seen.as_secs()).is_ok_and(|seen| seen > latest.saturating_add(2))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_is_strong_once_a_change_would_be_seen() {
+        let seconds = |count| UNIX_EPOCH + std::time::Duration::from_secs(count);
+        let version = |modified, changed| FileVersion {
+            device: 1,
+            inode: 16,
+            length: 255,
+            modified: (modified, 17),
+            changed: (changed, 0),
+        };
+        assert_eq!(version(16, 16).entity_tag(seconds(19)), "\"10.11-ff-10\"");
+        assert_eq!(version(16, 16).entity_tag(seconds(18)), "W/\"10.11-ff-10\"");
+        // An old date may have been set just now.
+        assert_eq!(version(16, 30).entity_tag(seconds(32)), "W/\"10.11-ff-10\"");
+        assert_eq!(version(30, 16).entity_tag(seconds(20)), "W/\"1e.11-ff-10\"");
+        assert_eq!(version(30, 16).entity_tag(UNIX_EPOCH), "W/\"1e.11-ff-10\"");
+    }
 
     #[test]
     fn another_length_or_another_file_is_another_version() {

@@ -31,19 +31,22 @@ pub struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: Headers,
     pub(crate) body: Body,
-    pub(crate) note: ErrorNote,
+    pub(crate) note: Note,
 }
 
-/// Whether the body is the text of [`Response::error`], and so may be told in another form.
+/// What an application is to do with the answer before it goes out, as long as the body is the one that
+/// the note was made with.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum ErrorNote {
-    /// It is not.
+pub(crate) enum Note {
+    /// Nothing.
     #[default]
     None,
-    /// It says the status.
+    /// The body is the text of [`Response::error`], which says the status: it may be told in another form.
     Status,
-    /// It says the status, and from this byte on what was wrong.
+    /// The same, and from this byte on it says what was wrong.
     Because(u8),
+    /// The body is a whole of which the request may want a part, or none.
+    Whole,
 }
 
 impl Response {
@@ -77,7 +80,7 @@ impl Response {
             status: StatusCode::OK,
             headers: Headers::prepared(field),
             body: body.into(),
-            note: ErrorNote::None,
+            note: Note::None,
         }
     }
 
@@ -131,7 +134,7 @@ impl Response {
     pub fn error(status: StatusCode) -> Response {
         let name = status.canonical_reason().unwrap_or("Error");
         let mut response = Response::text_plain(format!("{} {name}\n", status.as_u16()));
-        response.note = ErrorNote::Status;
+        response.note = Note::Status;
         response.with_status(status)
     }
 
@@ -140,7 +143,7 @@ impl Response {
         let name = status.canonical_reason().unwrap_or("Error");
         let mut text = format!("{} {name}: ", status.as_u16());
         // The names of statuses are short.
-        let note = ErrorNote::Because(text.len() as u8);
+        let note = Note::Because(text.len() as u8);
         text.push_str(&format!("{reason}\n"));
         let mut response = Response::text_plain(text);
         response.note = note;
@@ -172,7 +175,7 @@ impl Response {
     /// The same response with this body.
     pub fn with_body(mut self, body: impl Into<Body>) -> Response {
         self.body = body.into();
-        self.note = ErrorNote::None;
+        self.note = Note::None;
         self
     }
 
@@ -198,7 +201,7 @@ impl Response {
 
     /// Takes the body out and leaves none.
     pub fn take_body(&mut self) -> Body {
-        self.note = ErrorNote::None;
+        self.note = Note::None;
         std::mem::take(&mut self.body)
     }
 

@@ -18,7 +18,7 @@ use http::{Method, StatusCode};
 
 use super::auth::{AuthUser, SecretParameters};
 use super::request_id::RequestId;
-use crate::message::response::ErrorNote;
+use crate::message::response::Note;
 use crate::message::{
     Body, BodySink, BodyWriter, Middleware, Next, Request, RequestHead, Response, StartError,
 };
@@ -216,7 +216,7 @@ impl Middleware for AccessLog {
             }
             body => {
                 // The text of an error may still get the form that the client likes best.
-                let known = matches!(response.note, ErrorNote::None);
+                let known = matches!(response.note, Note::None | Note::Whole);
                 line.write(body.length().filter(|_| known), End::Complete);
             }
         }
