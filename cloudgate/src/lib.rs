@@ -171,7 +171,6 @@ pub use app::download::Download;
 pub use app::event::Event;
 pub use app::extract::{Extension, FromRequest, Query};
 pub use app::form::Form;
-pub use app::html::escape_html;
 pub use app::location::{NotLocal, Redirect};
 pub use app::multipart::{
     FileReader, FormPart, Multipart, MultipartError, MultipartLimits, MultipartReader, UploadedFile,
@@ -190,6 +189,7 @@ pub use app::template::{TemplateError, Templates};
 pub use app::time_limit::TimeLimit;
 pub use config::Config;
 pub use error::{Error, Result};
+pub use message::html::escape_html;
 pub use message::{
     Body, BodyError, BodySource, BodyWriter, FileRange, FileVersion, HeaderError, Headers,
     InvalidNetwork, Middleware, Network, Next, Request, RequestBody, Response, Service, StartError,

@@ -4,9 +4,9 @@
 //! or JSON (RFC 9110 section 12.5.1). Only answers that still are that line are changed, so a page of
 //! the handler's own goes out as it is.
 
-use super::html::escape_html;
 use super::problem::Problem;
 use super::reply::IntoResponse;
+use crate::message::html::escape_html;
 use crate::message::negotiate::media_type;
 use crate::message::response::Note;
 use crate::message::{Body, Request, Response};

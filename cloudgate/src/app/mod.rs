@@ -18,7 +18,6 @@ pub mod event;
 pub mod extract;
 pub mod form;
 pub(crate) mod host;
-pub mod html;
 pub mod location;
 pub(crate) mod multipart;
 pub mod options;

@@ -10,6 +10,7 @@ pub(crate) mod conditional;
 pub mod deadline;
 pub mod file_range;
 pub mod headers;
+pub mod html;
 pub mod middleware;
 pub mod mime;
 pub mod negotiate;
