@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!  Accept-Encoding ─ accept::choose ─▶ a coding
+//!  a media type ─ compressible::is_compressible ─▶ whether it is worth it
 //!  a body ─ encoder::encode ─▶ a shorter one
 //! ```
 
 pub(super) mod accept;
+pub(super) mod compressible;
 pub(super) mod encoder;
 
 /// A content coding (RFC 9110 section 8.4.1).

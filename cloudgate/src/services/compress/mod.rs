@@ -9,6 +9,7 @@ use http::StatusCode;
 
 use super::coding::Coding;
 use super::coding::accept::{self, Wanted};
+use super::coding::compressible::is_compressible;
 use super::coding::encoder;
 use super::vary;
 use crate::message::{Body, Headers, Middleware, Next, Request, Response, StartError};
@@ -45,8 +46,8 @@ const BOUND_TO_BYTES: [&str; 6] = [
 /// assert!(response.bytes().len() < 100);
 /// ```
 ///
-/// Compressed are text, JSON, XML, JavaScript, SVG, WebAssembly and uncompressed fonts of at least
-/// 1 KiB, and streams of these types; a stream's `flush` reaches the client at once. Left alone are
+/// Compressed are text, JSON, XML, YAML, JavaScript, SVG, WebAssembly, models and uncompressed fonts of at
+/// least 1 KiB, and streams of these types; a stream's `flush` reaches the client at once. Left alone are
 /// answers that have a `Content-Encoding` already, that say `Cache-Control: no-transform`, parts of a
 /// larger whole (206), what carries a digest, and `text/event-stream`, each of which would hold a
 /// coder's memory for as long as it is open (400 KiB for gzip); see [`Compression::also`].
@@ -213,38 +214,6 @@ impl Middleware for Compression {
 /// A media type without its parameters.
 fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or("").trim()
-}
-
-/// Whether what is of this type, in lower case, is usually not compressed already.
-fn is_compressible(media_type: &str) -> bool {
-    let Some((kind, name)) = media_type.split_once('/') else {
-        return false;
-    };
-    match kind {
-        "text" => name != "event-stream",
-        "application" => {
-            matches!(
-                name,
-                "json"
-                    | "javascript"
-                    | "x-javascript"
-                    | "ecmascript"
-                    | "xml"
-                    | "wasm"
-                    | "graphql"
-                    | "rtf"
-                    | "x-ndjson"
-                    | "vnd.ms-fontobject"
-                    | "x-font-ttf"
-                    | "x-font-otf"
-            ) || name.ends_with("+json")
-                || name.ends_with("+xml")
-        }
-        "image" => matches!(name, "svg+xml" | "bmp" | "x-icon" | "vnd.microsoft.icon"),
-        "font" => matches!(name, "ttf" | "otf" | "collection" | "sfnt"),
-        "model" => name.ends_with("+json") || name.ends_with("+xml"),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
