@@ -192,7 +192,7 @@ fn members<'h>(headers: &'h Headers, name: &'h str) -> impl Iterator<Item = Memb
 }
 
 /// The parts between separators that stand in no quoted string (RFC 9110 section 5.6.4).
-fn split_outside_quotes(text: &str, separator: u8) -> impl Iterator<Item = &str> {
+pub(crate) fn split_outside_quotes(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;

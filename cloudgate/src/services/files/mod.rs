@@ -5,6 +5,12 @@
 //!       ─ message::conditional ─▶ 200, 304 or 412
 //! ```
 
+#[allow(dead_code, reason = "`Files` does not ask it yet")]
+pub mod cache_control;
+pub(super) mod conditional;
+#[allow(dead_code, reason = "for `cache_control`")]
+mod directives;
+mod hashed_name;
 mod resolve;
 mod root;
 
