@@ -11,6 +11,8 @@ pub(super) mod conditional;
 #[allow(dead_code, reason = "for `cache_control`")]
 mod directives;
 mod hashed_name;
+#[allow(dead_code, reason = "`Files` shows no folders yet")]
+mod listing;
 mod resolve;
 mod root;
 

@@ -78,6 +78,11 @@ impl SafePath {
     }
 }
 
+/// Whether a path that ends with this name can name a file.
+pub(super) fn is_shown(name: &str) -> bool {
+    check_name(name).is_ok()
+}
+
 fn check_name(name: &str) -> Result<(), Refusal> {
     if name.is_empty() || name == "." || name == ".." {
         return Err(Refusal::Malformed);
