@@ -28,6 +28,7 @@ mod templates;
 mod test_client;
 mod time_limit;
 mod timeouts;
+mod traversal;
 mod uploads;
 mod workers;
 
