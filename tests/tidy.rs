@@ -226,6 +226,8 @@ fn coroutines_are_never_stopped_by_a_thread_that_waits() {
         "net/home/blocking.rs",
         "net/deadline.rs",
         "net/park.rs",
+        "disk/content.rs",
+        "disk/watch.rs",
         "run.rs",
         "services/access_log/writer.rs",
     ];

@@ -126,10 +126,25 @@ pub fn try_blocking<T: Send + 'static>(
 /// Drops `value` on a thread that may block, and does not wait for it: for use in a destructor, where a
 /// coroutine must not wait. On a thread that is no worker it is simply dropped.
 pub(crate) fn drop_elsewhere<T: Send + 'static>(value: T) {
-    if current().is_some() {
-        POOL.submit(Box::new(move || drop(value)), WhenFull::Wait)
-            .expect("work is refused only where that was asked for");
+    start(move || drop(value));
+}
+
+/// Starts `work` on a thread that may block, and does not wait for it; whoever called may leave, and it is
+/// done all the same. On a thread that is no worker it is simply called.
+pub(crate) fn start(work: impl FnOnce() + Send + 'static) {
+    if current().is_none() {
+        return work();
     }
+    POOL.submit(Box::new(work), WhenFull::Wait)
+        .expect("work is refused only where that was asked for");
+}
+
+/// Starts `work` on another thread, whatever the calling one is, and does not wait for it.
+///
+/// # Errors
+/// [`Busy`] when there is no room for it in the line; `work` is dropped and was not called.
+pub(crate) fn try_start(work: impl FnOnce() + Send + 'static) -> Result<(), Busy> {
+    POOL.submit(Box::new(work), WhenFull::Refuse)
 }
 
 impl<T> Slot<T> {
@@ -223,7 +238,9 @@ impl Pool {
         loop {
             while let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                job();
+                // A panic of work that nobody waits for must not take the thread along: it would be
+                // counted for ever.
+                let _ = panic::catch_unwind(panic::AssertUnwindSafe(job));
                 state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             }
             state.idle += 1;
@@ -382,6 +399,35 @@ mod tests {
         done.sort_unstable();
         let begun: Vec<_> = (0..MOST_THREADS).map(|number| (number, true)).collect();
         assert_eq!(done, begun);
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_done_and_its_panic_costs_no_thread() {
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        let (done, results) = mpsc::channel();
+        for number in 0..2 * MOST_THREADS {
+            let done = done.clone();
+            let job = move || {
+                done.send(number).unwrap();
+                panic::resume_unwind(Box::new("nobody sees it"));
+            };
+            pool.submit(Box::new(job), WhenFull::Refuse).unwrap();
+        }
+        let mut seen: Vec<_> = (0..2 * MOST_THREADS)
+            .map(|_| results.recv_timeout(Duration::from_secs(60)).unwrap())
+            .collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..2 * MOST_THREADS).collect::<Vec<_>>());
+        let begin = std::time::Instant::now();
+        loop {
+            let state = pool.state.lock().unwrap();
+            if state.idle == state.threads && state.threads > 0 {
+                break;
+            }
+            drop(state);
+            assert!(begin.elapsed() < Duration::from_secs(60));
+            std::thread::yield_now();
+        }
     }
 
     #[test]
