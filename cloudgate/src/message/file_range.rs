@@ -49,6 +49,11 @@ impl FileRange {
         self
     }
 
+    /// Whether a version is named.
+    pub(crate) fn has_version(&self) -> bool {
+        self.version.is_some()
+    }
+
     /// Whether the file still is the version that the piece is of; always, where none is named.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 //!  listener  where connections come from, with one descriptor a worker
 //!  unix_socket  the file of a Unix socket: taken over, replaced, removed
 //!  park      connections with nothing to do, without a coroutine
+//!  page_cache  whether a piece of a file is in memory, and how it gets there
 //!  buffer    the bytes that were read and not used yet
 //! ```
 //!
@@ -16,6 +17,7 @@ pub mod buffer;
 pub mod deadline;
 pub mod home;
 pub mod listener;
+pub mod page_cache;
 pub mod park;
 pub mod transport;
 pub mod unix_socket;

@@ -7,6 +7,7 @@
 //!  proxied   the client that a trusted proxy speaks for     network addresses with the same first bits
 //!  conn      the life of one connection
 //!  body      a request body as the handler reads it     respond  a response as the client gets it
+//!  send_file a piece of a file as the client gets it
 //!  pace      is the peer fast enough                    capacity how many connections fit
 //!  settings  limits and timeouts                        clock    the Date field
 //!  lease     the buffers of a request in flight
@@ -23,6 +24,7 @@ mod pace;
 mod proxied;
 mod respond;
 mod seats;
+mod send_file;
 mod settings;
 
 use std::collections::BTreeMap;

@@ -7,7 +7,8 @@ use http::StatusCode;
 
 use super::conn::{Close, Surroundings};
 use super::pace::Pace;
-use crate::message::{Body, BodySink, BodyWriter, Duplex, FileRange, Response, Version};
+use super::send_file::send_file;
+use crate::message::{Body, BodySink, BodyWriter, Duplex, Response, Version};
 use crate::net::home;
 use crate::proto::h1::encode::{self, Envelope, ResponseLength};
 
@@ -141,49 +142,8 @@ fn send_both<D: Duplex>(
     written
 }
 
-fn send_file<D: Duplex>(
-    io: &mut D,
-    output: &mut Vec<u8>,
-    range: &FileRange,
-    around: &Surroundings,
-) -> Result<(), Close> {
-    let mut pace = Pace::new(&around.rules);
-    write_all(around, io, output.len(), &mut pace, |io, at| {
-        io.write_more(&output[at..])
-    })?;
-    output.clear();
-    let mut sent = 0;
-    while sent < range.length {
-        let piece = (range.length - sent).min(around.turn() as u64);
-        // The client has been told a length and validators: without the end it can tell that they are void.
-        if sent + piece == range.length && !range.is_current()? {
-            return Err(Close::BodyFailed(io::Error::new(
-                ErrorKind::InvalidData,
-                "the file changed while it was sent",
-            )));
-        }
-        match io.send_file(&range.file, range.offset + sent, piece) {
-            // The length is on its way already: the only honest thing is to end the connection.
-            Ok(0) => {
-                return Err(Close::BodyFailed(io::Error::new(
-                    ErrorKind::UnexpectedEof,
-                    "the file became shorter while it was sent",
-                )));
-            }
-            Ok(count) => {
-                sent += count as u64;
-                if pace.moved(count, around.turn()) {
-                    io.yield_turn();
-                }
-            }
-            Err(error) => wait_to_go_on(io, error, around, &mut pace)?,
-        }
-    }
-    Ok(())
-}
-
 /// Calls `write` with how much is written until `total` is.
-fn write_all<D: Duplex>(
+pub(super) fn write_all<D: Duplex>(
     around: &Surroundings,
     io: &mut D,
     total: usize,
@@ -207,7 +167,7 @@ fn write_all<D: Duplex>(
 }
 
 /// Waits where `error` says that nothing can be sent now; gives any other error back.
-fn wait_to_go_on<D: Duplex>(
+pub(super) fn wait_to_go_on<D: Duplex>(
     io: &mut D,
     error: io::Error,
     around: &Surroundings,

@@ -6,6 +6,7 @@
 //!  requests  many at once, and heads at their limits
 //!  bodies    what comes in: limits, Expect, cut off, left unread
 //!  answers   what goes out: every kind of body, HEAD, failures
+//!  files     what goes out of files that change meanwhile
 //!  turns     very fast peers
 //!  time      deadlines, slow peers, half-closed and stopping connections
 //! ```
@@ -13,6 +14,7 @@
 mod answers;
 mod bodies;
 mod corpus;
+mod files;
 mod requests;
 mod script;
 mod time;

@@ -28,6 +28,17 @@ enum Step {
     End,
     /// The server is told to stop.
     StopServer,
+    /// Something happens that neither side does.
+    Happen(Happening),
+}
+
+#[derive(Clone)]
+struct Happening(Arc<dyn Fn()>);
+
+impl std::fmt::Debug for Happening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Happening")
+    }
 }
 
 /// A connection to be: its rules, what answers, and the client's script.
@@ -110,6 +121,10 @@ impl Case {
 
     pub(super) fn stop_server(self) -> Case {
         self.step(Step::StopServer)
+    }
+
+    pub(super) fn happen(self, what: impl Fn() + 'static) -> Case {
+        self.step(Step::Happen(Happening(Arc::new(what))))
     }
 
     fn step(mut self, step: Step) -> Case {
@@ -248,6 +263,7 @@ impl Script<'_> {
             }
             Step::StopReading => self.reading = false,
             Step::End => self.client.close_write().unwrap(),
+            Step::Happen(Happening(what)) => what(),
             Step::StopServer => self.around.stopping.store(true, Ordering::Relaxed),
         }
     }
