@@ -89,3 +89,8 @@ fn forms_keep_their_meaning() {
 fn proxy_headers_name_one_address_however_they_arrive() {
     check("proxy", properties::proxy);
 }
+
+#[test]
+fn ranges_are_there_and_what_was_asked_for() {
+    check("range", properties::range);
+}

@@ -4,9 +4,11 @@
 //! without notice.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use crate::app::multipart;
-use crate::message::{RequestHead, Response, Version, query};
+use crate::message::range::{self, Selection};
+use crate::message::{Headers, RequestHead, Response, Version, query};
 use crate::proto::error::ParseError;
 use crate::proto::h1::encode::{self, Envelope, ResponseLength};
 use crate::proto::h1::{BodyLength, Decoder, Framing, parse_request};
@@ -196,6 +198,19 @@ pub fn pairs(text: &[u8]) -> Vec<(String, String)> {
     query::pairs(text)
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
         .collect()
+}
+
+/// The bytes that a Range field selects of something of `length` bytes, none if it is unsatisfiable; `None`
+/// where the field is to be ignored.
+pub fn range(value: &[u8], length: u64) -> Option<Vec<Range<u64>>> {
+    let mut headers = Headers::new();
+    headers.append("Range", value).ok()?;
+    match range::select(&headers, length) {
+        Selection::Whole => None,
+        Selection::One(range) => Some(vec![range]),
+        Selection::Many(ranges) => Some(ranges),
+        Selection::Unsatisfiable => Some(Vec::new()),
+    }
 }
 
 /// The length of a PROXY protocol header and the client's address, if it names one; `None` where more

@@ -9,6 +9,7 @@ mod multipart;
 pub mod mutate;
 mod proxy;
 mod query;
+mod range;
 mod whole_form;
 
 pub use body::framing_decode;
@@ -16,6 +17,7 @@ pub use head::head;
 pub use multipart::multipart;
 pub use proxy::proxy;
 pub use query::query;
+pub use range::range;
 
 use cloudgate::Limits;
 use mutate::Random;
