@@ -214,9 +214,40 @@ pub use services::request_id::{RequestId, RequestIds};
 pub use services::response_cache::ResponseCache;
 pub use services::security_headers::{ContentSecurityPolicy, SecurityHeaders};
 
+#[cfg(feature = "embed")]
+pub use services::files::embedded::Embedded;
+
+/// Puts the files of a folder into the program while it is built, for [`Files::embedded`]. With the feature
+/// `embed`.
+///
+/// The path has to be absolute, so it begins with `$CARGO_MANIFEST_DIR`, the folder of the package's `Cargo.toml`.
+///
+/// ```
+/// use cloudgate::{App, Files, Request, include_files};
+///
+/// let site = include_files!("$CARGO_MANIFEST_DIR/src/services/files/listing");
+/// let app = App::new().files(Files::embedded(site).listing(true));
+/// assert_eq!(app.call(&mut Request::get("/nothing.html")).status(), 404);
+/// ```
+///
+/// What lies there compressed (`app.js.br`) is put in as well and served as from a folder. Cargo sees that a file
+/// has changed, but not that one was added: a `build.rs` that prints `cargo::rerun-if-changed=public` makes it look.
+#[cfg(feature = "embed")]
+#[macro_export]
+macro_rules! include_files {
+    ($folder:tt) => {{
+        use $crate::__private::include_dir;
+        static FOLDER: include_dir::Dir<'static> = include_dir::include_dir!($folder);
+        $crate::Embedded::new(&FOLDER)
+    }};
+}
+
 /// What the code that `#[route]` writes uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    #[cfg(feature = "embed")]
+    pub use include_dir;
+
     pub use crate::app::host::assert_valid as assert_valid_host;
     pub use crate::app::options::{BoxedMiddleware, RouteOptions};
     pub use crate::app::pattern::assert_valid;

@@ -4,7 +4,6 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -29,10 +28,17 @@ impl App {
     /// Serves the files of a folder where no route fits; routes win over files.
     ///
     /// A folder that is not there is an error at start.
-    pub fn files(self, folder: impl AsRef<Path>) -> App {
-        let folder = folder.as_ref();
-        let mut app = self.fallback(Files::new(folder));
-        app.core_mut().folder = Some(folder.display().to_string());
+    ///
+    /// ```no_run
+    /// use cloudgate::{App, Files};
+    /// let plain = App::new().files("public");
+    /// let site = App::new().files(Files::new("dist").spa("index.html"));
+    /// ```
+    pub fn files(self, files: impl Into<Files>) -> App {
+        let files = files.into();
+        let described = files.describe();
+        let mut app = self.fallback(files);
+        app.core_mut().folder = Some(described);
         app
     }
 
@@ -142,7 +148,7 @@ fn announce(running: &Running, description: &Description, took: Duration) {
     let folder = description
         .folder
         .as_ref()
-        .map_or_else(String::new, |folder| format!(" · {folder}/"));
+        .map_or_else(String::new, |folder| format!(" · {folder}"));
     println!(
         "cloudgate {} · {url} · {}{folder} · {} · up to {} connections · ready in {} ms",
         env!("CARGO_PKG_VERSION"),

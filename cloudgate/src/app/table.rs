@@ -103,7 +103,7 @@ impl Table {
         }
         if core.fallback.is_some() {
             let answer = match &core.folder {
-                Some(folder) => format!("files of {folder}/"),
+                Some(folder) => format!("files of {folder}"),
                 None => "fallback".to_owned(),
             };
             self.rest(&around, &answer);
@@ -367,7 +367,7 @@ mod tests {
             .fallback(raw);
         app.insert(upload);
         app.insert(hosted);
-        app.core_mut().folder = Some("public".to_owned());
+        app.core_mut().folder = Some("public/".to_owned());
         app
     }
 

@@ -4,8 +4,9 @@
 //! head is one copy, an answer's fields are one copy into the output, and a lookup compares names
 //! without making new strings (RFC 9110 section 5.1: names are case-insensitive).
 
-use std::borrow::Cow;
 use std::fmt;
+
+use super::shared_list::List;
 
 #[derive(Clone, Copy, Debug)]
 struct Field {
@@ -27,10 +28,10 @@ struct Field {
 #[derive(Clone, Default)]
 pub struct Headers {
     /// `Name: value` lines, each with its CRLF, from `start` on.
-    text: Cow<'static, [u8]>,
+    text: List<u8>,
     /// Where the first field line begins: a parsed head keeps its request line in front.
     start: usize,
-    fields: Cow<'static, [Field]>,
+    fields: List<Field>,
 }
 
 /// The largest text, in bytes, whose memory the next message uses again.
@@ -68,9 +69,9 @@ impl Headers {
     /// No fields.
     pub const fn new() -> Headers {
         Headers {
-            text: Cow::Borrowed(&[]),
+            text: List::Static(&[]),
             start: 0,
-            fields: Cow::Borrowed(&[]),
+            fields: List::Static(&[]),
         }
     }
 
@@ -185,10 +186,16 @@ impl Headers {
     /// One field that is known when the program is built: nothing is allocated until it is changed.
     pub(crate) const fn prepared(prepared: &'static Prepared) -> Headers {
         Headers {
-            text: Cow::Borrowed(prepared.text.as_bytes()),
+            text: List::Static(prepared.text.as_bytes()),
             start: 0,
-            fields: Cow::Borrowed(&prepared.fields),
+            fields: List::Static(&prepared.fields),
         }
+    }
+
+    /// Makes clones cheap: they share the text until they are changed.
+    pub(crate) fn share(&mut self) {
+        self.text.share();
+        self.fields.share();
     }
 
     /// The field lines as they go over the wire, each ended by CRLF.
@@ -222,7 +229,7 @@ impl Headers {
     /// Forgets every field and keeps the memory, unless one large message has made it large.
     pub(crate) fn clear(&mut self) {
         match (&mut self.text, &mut self.fields) {
-            (Cow::Owned(text), Cow::Owned(fields)) if text.capacity() <= LARGEST_KEPT => {
+            (List::Owned(text), List::Owned(fields)) if text.capacity() <= LARGEST_KEPT => {
                 text.clear();
                 fields.clear();
                 self.start = 0;
@@ -234,8 +241,8 @@ impl Headers {
     /// Makes room for this many more fields with this many bytes of text, so that adding them
     /// allocates once.
     pub(crate) fn reserve(&mut self, fields: usize, bytes: usize) {
-        make_room(&mut self.fields, fields);
-        make_room(&mut self.text, bytes);
+        self.fields.reserve(fields);
+        self.text.reserve(bytes);
     }
 
     fn name_of(&self, field: &Field) -> &[u8] {
@@ -253,7 +260,7 @@ impl Headers {
         }
         let line = name.len() + value.len() + 4;
         // What was prepared, or nothing: more is likely to follow.
-        if let Cow::Borrowed(_) = self.text {
+        if !self.text.is_owned() {
             self.reserve(4, line.max(128));
         }
         let text = self.text.to_mut();
@@ -279,18 +286,6 @@ impl Headers {
                 // Cannot fail: the result is no longer than what was there.
                 let _ = self.push_line(old.name_of(field), old.value_of(field));
             }
-        }
-    }
-}
-
-/// Makes room for `more` elements. `Cow::to_mut` would first allocate for what is there alone.
-fn make_room<T: Clone>(list: &mut Cow<'static, [T]>, more: usize) {
-    match list {
-        Cow::Owned(list) => list.reserve(more),
-        Cow::Borrowed(known) => {
-            let mut owned = Vec::with_capacity(known.len() + more);
-            owned.extend_from_slice(known);
-            *list = Cow::Owned(owned);
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod request;
 pub mod response;
 pub(crate) mod secret;
 pub mod service;
+pub(crate) mod shared_list;
 pub mod upgrade;
 
 pub use body::{Body, BodyError, BodySink, BodySource, BodyWriter, RequestBody};

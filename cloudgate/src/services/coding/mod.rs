@@ -12,7 +12,6 @@ pub(super) mod encoder;
 
 /// A content coding (RFC 9110 section 8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(all(feature = "brotli", feature = "zstd")), allow(dead_code))]
 pub(super) enum Coding {
     Zstd,
     Brotli,
@@ -20,6 +19,9 @@ pub(super) enum Coding {
 }
 
 impl Coding {
+    /// All of them, the best for its cost first.
+    pub(super) const ALL: &[Coding] = &[Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
     /// What this build can encode, the best for its cost first.
     pub(super) const ENCODABLE: &[Coding] = &[
         #[cfg(feature = "zstd")]
@@ -35,6 +37,15 @@ impl Coding {
             Coding::Zstd => &["zstd"],
             Coding::Brotli => &["br"],
             Coding::Gzip => &["gzip", "x-gzip"],
+        }
+    }
+
+    /// How the name of a file ends that has this coding.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Coding::Zstd => "zst",
+            Coding::Brotli => "br",
+            Coding::Gzip => "gz",
         }
     }
 

@@ -1,273 +1,283 @@
 //! How does a folder become a web site?
 //!
 //! ```text
-//!  path ─ resolve::SafePath ─▶ root::Root (opened beneath the folder) ─▶ disk::Cache
-//!       ─ message::conditional ─▶ 200, 304 or 412
+//!  path ─ resolve::SafePath ─▶ answer::Site: which file is meant, and in which form
+//!                                 │ disk::Cache, a Key a form
+//!                                 ▼
+//!                              load::Loader ─ source::Source ─ root::Root, opened beneath the folder
+//!                                 │
+//!                                 ▼
+//!  Representation: bytes or open file, validators, finished fields ─ message::partial ─▶ 200, 206, 304, 412, 416
 //! ```
 
-#[allow(dead_code, reason = "`Files` does not ask it yet")]
+mod answer;
 pub mod cache_control;
-#[allow(dead_code, reason = "for `cache_control`")]
+mod contents;
 mod directives;
+#[cfg(feature = "embed")]
+pub mod embedded;
 mod hashed_name;
-#[allow(dead_code, reason = "`Files` shows no folders yet")]
 mod listing;
+mod load;
 mod resolve;
 mod root;
+mod rules;
+mod source;
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::OnceLock;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 
-use crate::disk::{self, Cache, Content, Key, Load, Snapshot};
 use crate::error::Error;
-use crate::message::conditional::{self, Outcome, Validators};
-use crate::message::{
-    Body, FileRange, FileVersion, Headers, Request, Response, Service, StartError, mime,
-};
-use resolve::SafePath;
-use root::Root;
+use crate::message::{Request, Response, Service, StartError};
+use answer::Site;
+use cache_control::CacheControl;
+use load::Loader;
+use resolve::DotNames;
+use root::{Links, Root};
+use rules::Rules;
+use source::Source;
 
-/// The most bytes of files that one folder keeps in memory, for all workers together.
+/// The most bytes of files that are kept in memory, unless told otherwise.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The largest file that is kept in memory, in bytes; larger ones are opened each time.
-const LARGEST_KEPT: u64 = 256 << 10;
-
-/// What answers for a folder.
-const INDEX: &str = "index.html";
-
-/// Serves the files of a folder and of the folders in it.
-///
-/// Names that begin with a dot are hidden but for `.well-known`, links that lead out of the folder
-/// are not followed, and what is no regular file is not served.
+/// Serves the files of a folder, and of the folders in it.
 ///
 /// ```no_run
-/// use cloudgate::{Files, Server};
-/// let server = Server::bind("127.0.0.1:3000")?.serve(Files::new("public"))?;
+/// use cloudgate::{CacheControl, Files, Server};
+///
+/// let site = Files::new("dist")
+///     .spa("index.html")                                             // the application's own paths
+///     .cache_control(CacheControl::new().path("downloads/**", "public, max-age=3600"));
+/// let server = Server::bind("127.0.0.1:3000")?.serve(site)?;
 /// # Ok::<(), cloudgate::Error>(())
 /// ```
+///
+/// **What is sent.** GET and HEAD are answered with `ETag` and `Last-Modified`, conditions (RFC 9110 section 13) and
+/// ranges (section 14) are honoured, other methods are 405. Files of up to 1 MiB are kept in memory
+/// ([`Files::memory`]) with their finished fields, and compared with the disk at least once a second while they
+/// are asked for; larger ones are sent by the system. A file that changes while it is sent ends the connection in front of
+/// its last bytes, so that the client can tell.
+///
+/// **Compressed forms.** Where `app.js.br`, `app.js.zst` or `app.js.gz` lies beside `app.js` and is no older, a client that
+/// wants that coding gets it. Where none does, text and the like of 1 KiB to 1 MiB is compressed once and kept
+/// ([`Files::compress`]).
+///
+/// **What is not shown.** Names that begin with a dot are hidden but for `.well-known`; links that lead out of the
+/// folder are not followed; devices, pipes and sockets are not opened. Names that another system could misread
+/// (`a\b`, `a:b`, `CON`, a dot or a space at the end) are refused everywhere.
+///
+/// Serves one folder in several places, or several folders in one application, by
+/// [`App::mount`](crate::App::mount), [`App::host`](crate::App::host) and [`App::files`](crate::App::files).
 pub struct Files {
-    folder: PathBuf,
-    cache: Cache<Opener>,
+    places: Vec<Place>,
+    links: Links,
+    rules: Rules,
+    most_bytes: u64,
+    /// What is made of all that when it is first needed, or the folder that could not be opened and why.
+    site: OnceLock<Result<Site, (PathBuf, io::Error)>>,
 }
 
-/// Opens what is asked for.
-struct Opener {
-    /// The folder as the system names it, where it can.
-    absolute: Option<PathBuf>,
-    /// The opened folder, or why it could not be: said at start.
-    root: io::Result<Root>,
-}
-
-/// A file, and what is made once of one that is served often.
-struct Prepared {
-    snapshot: Snapshot,
-    headers: Headers,
-    validators: Validators,
-}
-
-impl Load for Opener {
-    type Value = Prepared;
-
-    fn load(&self, key: Key<'_>) -> io::Result<Prepared> {
-        let file = self.open(key.name)?;
-        Ok(prepare(key.name, disk::read(file, LARGEST_KEPT)?))
-    }
-
-    fn is_current(&self, key: Key<'_>, prepared: &Prepared) -> bool {
-        self.open(key.name)
-            .and_then(|file| file.metadata())
-            .is_ok_and(|metadata| FileVersion::of(&metadata) == prepared.snapshot.version)
-    }
-
-    fn cost(&self, prepared: &Prepared) -> u64 {
-        match prepared.snapshot.content {
-            Content::Memory(_) => prepared.snapshot.version.length() + 768,
-            // Thousands of them would use the descriptors up.
-            Content::Open(_) => u64::MAX,
-        }
-    }
-
-    fn for_worker(&self, prepared: &Prepared) -> Prepared {
-        Prepared {
-            snapshot: prepared.snapshot.for_worker(),
-            headers: prepared.headers.clone(),
-            validators: prepared.validators.clone(),
-        }
-    }
-
-    fn folders(&self, key: Key<'_>) -> Vec<PathBuf> {
-        let path = self.absolute.as_ref().map(|folder| folder.join(key.name));
-        path.and_then(|path| path.parent().map(Path::to_owned))
-            .into_iter()
-            .collect()
-    }
-}
-
-impl Opener {
-    fn open(&self, name: &str) -> io::Result<std::fs::File> {
-        match &self.root {
-            Ok(root) => root.open_beneath(name),
-            Err(error) => Err(error.kind().into()),
-        }
-    }
+/// Where files are.
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(PathBuf),
+    #[cfg(feature = "embed")]
+    Embedded(embedded::Embedded),
 }
 
 impl Files {
     /// The files of this folder; a relative path counts from the working directory.
     pub fn new(folder: impl AsRef<Path>) -> Files {
-        let folder = folder.as_ref().to_owned();
-        let opener = Opener {
-            absolute: folder.canonicalize().ok(),
-            root: Root::open(&folder),
-        };
+        Files::of(Place::Folder(folder.as_ref().to_owned()))
+    }
+
+    /// The files of a folder that is part of the program: see [`include_files!`](crate::include_files).
+    #[cfg(feature = "embed")]
+    pub fn embedded(folder: embedded::Embedded) -> Files {
+        Files::of(Place::Embedded(folder))
+    }
+
+    fn of(place: Place) -> Files {
         Files {
-            folder,
-            cache: Cache::new(opener, MOST_BYTES),
+            places: vec![place],
+            links: Links::Beneath,
+            rules: Rules::new(),
+            most_bytes: MOST_BYTES,
+            site: OnceLock::new(),
         }
     }
 
-    fn answer(&self, request: &Request<'_>) -> Response {
-        if self.cache.loader().root.is_err() {
-            return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
-        }
-        let path = match SafePath::of(request.local_path()) {
-            Ok(path) => path,
-            Err(refusal) => return Response::error(refusal.status()),
-        };
-        // The prefix that the folder is mounted at, without a slash.
-        if path.names_folder() && !request.path().ends_with('/') {
-            return self.with_a_slash(request, &path);
-        }
-        let name = if path.names_folder() {
-            path.join(INDEX)
+    /// Looks in this folder too, for what the folders before it do not have.
+    ///
+    /// ```no_run
+    /// use cloudgate::Files;
+    /// let site = Files::new("theme").also("theme-default");
+    /// ```
+    #[must_use]
+    pub fn also(mut self, folder: impl AsRef<Path>) -> Files {
+        self.places.push(Place::Folder(folder.as_ref().to_owned()));
+        self.changed()
+    }
+
+    /// Looks in this folder of the program too, for what the folders before it do not have.
+    #[cfg(feature = "embed")]
+    #[must_use]
+    pub fn also_embedded(mut self, folder: embedded::Embedded) -> Files {
+        self.places.push(Place::Embedded(folder));
+        self.changed()
+    }
+
+    /// Sets the names of the page that answers for a folder, the first one that is there; `index.html` unless told
+    /// otherwise.
+    #[must_use]
+    pub fn index<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Files {
+        self.rules.index = names.into_iter().map(str::to_owned).collect();
+        self.changed()
+    }
+
+    /// Sets whether a folder without such a page is listed: as a page for people, and as JSON for who prefers
+    /// `application/json`. Off unless told otherwise: the names of files may be nobody's business.
+    #[must_use]
+    pub fn listing(mut self, on: bool) -> Files {
+        self.rules.listing = on;
+        self.changed()
+    }
+
+    /// Answers with this page where nothing is at a path, for an application in the browser that has paths of its own.
+    ///
+    /// Only GET and HEAD of clients that ask for `text/html` by name, as a browser does that opens a page, get it, and
+    /// never for a path that ends as a script, a style, a picture or the like does: those are 404.
+    #[must_use]
+    pub fn spa(mut self, page: &str) -> Files {
+        self.rules.spa = Some(page.to_owned());
+        self.changed()
+    }
+
+    /// Answers 404 with this page, for clients that take HTML.
+    #[must_use]
+    pub fn not_found(mut self, page: &str) -> Files {
+        self.rules.not_found = Some(page.to_owned());
+        self.changed()
+    }
+
+    /// Sets whether `/about` is answered by `about.html`. Then `/about.html` and `/about/` are sent there, and
+    /// `/index.html` to `/`. Off unless told otherwise.
+    #[must_use]
+    pub fn clean_urls(mut self, on: bool) -> Files {
+        self.rules.clean_urls = on;
+        self.changed()
+    }
+
+    /// Sets the rules for `Cache-Control`; [`CacheControl::new`] unless told otherwise.
+    #[must_use]
+    pub fn cache_control(mut self, rules: CacheControl) -> Files {
+        self.rules.cache_control = rules;
+        self.changed()
+    }
+
+    /// Sets the `Content-Type` of files whose name has this ending, such as `"gmi"`.
+    ///
+    /// ```
+    /// use cloudgate::Files;
+    /// let files = Files::new(".").content_type("gmi", "text/gemini; charset=utf-8");
+    /// ```
+    #[must_use]
+    pub fn content_type(mut self, ending: &str, media_type: &str) -> Files {
+        let ending = ending.trim_start_matches('.').to_owned();
+        self.rules.types.push((ending, media_type.to_owned()));
+        self.changed()
+    }
+
+    /// Sets whether files that are compressible are compressed where no compressed one lies beside them. On unless
+    /// told otherwise.
+    #[must_use]
+    pub fn compress(mut self, on: bool) -> Files {
+        self.rules.compress = on;
+        self.changed()
+    }
+
+    /// Sets the most bytes of files that are kept in memory, for all workers together; 64 MiB unless told otherwise. A
+    /// file that alone would take a quarter of it is not kept.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Files {
+        self.most_bytes = bytes;
+        self.changed()
+    }
+
+    /// Sets whether links are followed that lead out of the folder. Off unless told otherwise: whoever can make a link
+    /// in the folder could then show any file that the program may read.
+    #[must_use]
+    pub fn follow_links(mut self, on: bool) -> Files {
+        self.links = if on { Links::Anywhere } else { Links::Beneath };
+        self.changed()
+    }
+
+    /// Sets whether names that begin with a dot are shown. Off unless told otherwise: `.git` and `.env` were not meant
+    /// for the world.
+    #[must_use]
+    pub fn dot_files(mut self, on: bool) -> Files {
+        self.rules.dot_names = if on {
+            DotNames::Shown
         } else {
-            path.as_str().to_owned()
+            DotNames::Hidden
         };
-        match self.get(&name) {
-            Ok(prepared) => respond(request, &prepared),
-            Err(error) => self.answer_without(request, &path, &error),
-        }
+        self.changed()
     }
 
-    fn get(&self, name: &str) -> io::Result<Arc<Prepared>> {
-        self.cache.get(Key { name, form: 0 })
+    /// What was made for other rules is made again.
+    fn changed(mut self) -> Files {
+        self.site = OnceLock::new();
+        self
     }
 
-    /// The answer where no file could be opened.
-    fn answer_without(
-        &self,
-        request: &Request<'_>,
-        path: &SafePath,
-        error: &io::Error,
-    ) -> Response {
-        match error.kind() {
-            ErrorKind::InvalidInput | ErrorKind::IsADirectory if !path.names_folder() => {
-                self.with_a_slash(request, path)
-            }
-            ErrorKind::NotFound
-            | ErrorKind::NotADirectory
-            | ErrorKind::IsADirectory
-            | ErrorKind::InvalidInput
-            | ErrorKind::InvalidFilename
-            | ErrorKind::PermissionDenied
-            | ErrorKind::CrossesDevices => Response::error(StatusCode::NOT_FOUND),
-            _ => {
-                log::error!(
-                    "{}/{} could not be read: {error}",
-                    self.folder.display(),
-                    path.as_str()
-                );
-                Response::error(StatusCode::INTERNAL_SERVER_ERROR)
-            }
-        }
+    /// The places, for the line that the program starts with.
+    pub(crate) fn describe(&self) -> String {
+        let names: Vec<String> = self
+            .places
+            .iter()
+            .map(|place| match place {
+                Place::Folder(folder) => format!("{}/", folder.display()),
+                #[cfg(feature = "embed")]
+                Place::Embedded(_) => "files of the program".to_owned(),
+            })
+            .collect();
+        names.join(", ")
     }
 
-    /// Sends a client that asked for a folder by its name without the slash to the name with it:
-    /// relative links in its page would go wrong.
-    fn with_a_slash(&self, request: &Request<'_>, path: &SafePath) -> Response {
-        if self.get(&path.join(INDEX)).is_err() {
-            return Response::error(StatusCode::NOT_FOUND);
-        }
-        let query = if request.query().is_empty() {
-            ""
-        } else {
-            &request.target()[request.path().len()..]
-        };
-        // One slash in front, or the browser would read the first segment as a host.
-        let target = format!("/{}/{query}", request.path().trim_matches('/'));
-        Response::new(StatusCode::PERMANENT_REDIRECT).header("Location", &target)
-    }
-}
-
-fn prepare(name: &str, snapshot: Snapshot) -> Prepared {
-    let tag = snapshot.version.entity_tag(SystemTime::now());
-    let validators = Validators::new(tag, Some(snapshot.modified));
-    let mut headers = Headers::new();
-    let content_type = mime::content_type(name.as_ref());
-    for (field, value) in [
-        ("Content-Type", content_type.as_str()),
-        ("ETag", validators.tag()),
-        ("Last-Modified", validators.date().unwrap_or_default()),
-        ("X-Content-Type-Options", "nosniff"),
-    ] {
-        // None of them can hold a control character.
-        let _ = headers.append(field, value);
-    }
-    Prepared {
-        snapshot,
-        headers,
-        validators,
-    }
-}
-
-fn respond(request: &Request<'_>, prepared: &Prepared) -> Response {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let status = if *request.method() == Method::OPTIONS {
-            StatusCode::NO_CONTENT
-        } else {
-            StatusCode::METHOD_NOT_ALLOWED
-        };
-        return Response::new(status).header("Allow", "GET, HEAD, OPTIONS");
-    }
-    let mut response = Response::new(StatusCode::OK);
-    match conditional::evaluate(request, &prepared.validators) {
-        Outcome::Send => {
-            let snapshot = &prepared.snapshot;
-            let body = match &snapshot.content {
-                Content::Memory(bytes) => Body::Bytes(bytes.clone()),
-                Content::Open(file) => {
-                    let length = snapshot.version.length();
-                    let range = FileRange::new(Arc::clone(file), 0, length);
-                    Body::File(range.of_version(snapshot.version))
-                }
+    fn site(&self) -> Result<&Site, &(PathBuf, io::Error)> {
+        let made = self.site.get_or_init(|| {
+            let open = |place: &Place| match place {
+                Place::Folder(folder) => Root::open(folder, self.links)
+                    .map(Source::Folder)
+                    .map_err(|error| (folder.clone(), error)),
+                #[cfg(feature = "embed")]
+                Place::Embedded(folder) => Ok(Source::Embedded(folder.clone())),
             };
-            *response.headers_mut() = prepared.headers.clone();
-            response.with_body(body)
-        }
-        Outcome::NotModified => {
-            *response.headers_mut() = prepared.headers.clone();
-            response.headers_mut().remove("Content-Type");
-            response.with_status(StatusCode::NOT_MODIFIED)
-        }
-        Outcome::PreconditionFailed => Response::error(StatusCode::PRECONDITION_FAILED),
+            let sources = self.places.iter().map(open).collect::<Result<_, _>>()?;
+            let rules = self.rules.clone();
+            Ok(Site::new(Loader { sources, rules }, self.most_bytes))
+        });
+        made.as_ref()
     }
 }
 
 impl Service for Files {
     fn call(&self, request: &mut Request<'_>) -> Response {
-        self.answer(request)
+        match self.site() {
+            Ok(site) => site.answer(request),
+            Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+        }
     }
 
     fn start(&self) -> Result<(), StartError> {
-        match &self.cache.loader().root {
+        self.rules.check()?;
+        match self.site() {
             Ok(_) => Ok(()),
-            Err(error) => Err(Box::new(Error::Folder {
-                path: self.folder.clone(),
+            Err((folder, error)) => Err(Box::new(Error::Folder {
+                path: folder.clone(),
                 working_directory: std::env::current_dir().unwrap_or_default(),
                 source: io::Error::new(error.kind(), error.to_string()),
             })),
@@ -275,10 +285,17 @@ impl Service for Files {
     }
 }
 
+impl<P: AsRef<Path>> From<P> for Files {
+    fn from(folder: P) -> Files {
+        Files::new(folder)
+    }
+}
+
 impl std::fmt::Debug for Files {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Files")
-            .field("folder", &self.folder)
+            .field("places", &self.places)
+            .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
 }

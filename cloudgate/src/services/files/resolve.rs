@@ -1,5 +1,7 @@
 //! Which request paths may name a file at all?
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 
 use crate::message::query::decode_segment;
@@ -12,9 +14,16 @@ const MOST_BYTES: usize = 4096;
 /// Also refused, on every system, is what another system could misread: `\`, `:`, a trailing dot
 /// or space, and the device names of Windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SafePath {
-    path: String,
+pub(super) struct SafePath<'r> {
+    path: Cow<'r, str>,
     folder: bool,
+}
+
+/// Whether names that begin with a dot are shown. `.well-known` (RFC 8615) always is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DotNames {
+    Hidden,
+    Shown,
 }
 
 /// Why a path names no file.
@@ -35,22 +44,27 @@ impl Refusal {
     }
 }
 
-impl SafePath {
+impl<'r> SafePath<'r> {
     /// Reads the path of a request: split at `/` first, then each segment decoded.
-    pub(super) fn of(path: &str) -> Result<SafePath, Refusal> {
+    pub(super) fn of(path: &'r str, dot_names: DotNames) -> Result<SafePath<'r>, Refusal> {
         let rest = path.strip_prefix('/').ok_or(Refusal::Malformed)?;
         let folder = rest.is_empty() || rest.ends_with('/');
-        let mut safe = String::with_capacity(rest.len());
-        for segment in rest.strip_suffix('/').unwrap_or(rest).split('/') {
-            if rest.is_empty() {
-                break;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let mut safe = Cow::Borrowed(rest);
+        if path.len() > 1 {
+            if rest.contains('%') {
+                safe = Cow::Owned(String::with_capacity(rest.len()));
             }
-            let name = decode_segment(segment).ok_or(Refusal::Malformed)?;
-            check_name(&name)?;
-            if !safe.is_empty() {
-                safe.push('/');
+            for segment in rest.split('/') {
+                let name = decode_segment(segment).ok_or(Refusal::Malformed)?;
+                check_name(&name, dot_names)?;
+                if let Cow::Owned(safe) = &mut safe {
+                    if !safe.is_empty() {
+                        safe.push('/');
+                    }
+                    safe.push_str(&name);
+                }
             }
-            safe.push_str(&name);
         }
         if safe.len() > MOST_BYTES {
             return Err(Refusal::Hidden);
@@ -78,12 +92,12 @@ impl SafePath {
     }
 }
 
-/// Whether a path that ends with this name can name a file.
-pub(super) fn is_shown(name: &str) -> bool {
-    check_name(name).is_ok()
+/// Whether a name of the folder may be named by a request at all.
+pub(super) fn is_shown(name: &str, dot_names: DotNames) -> bool {
+    check_name(name, dot_names).is_ok()
 }
 
-fn check_name(name: &str) -> Result<(), Refusal> {
+fn check_name(name: &str, dot_names: DotNames) -> Result<(), Refusal> {
     if name.is_empty() || name == "." || name == ".." {
         return Err(Refusal::Malformed);
     }
@@ -96,7 +110,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     if name.ends_with(['.', ' ']) || is_device(name) {
         return Err(Refusal::Hidden);
     }
-    if name.starts_with('.') && name != ".well-known" {
+    if dot_names == DotNames::Hidden && name.starts_with('.') && name != ".well-known" {
         return Err(Refusal::Hidden);
     }
     Ok(())
@@ -122,12 +136,9 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, want: Result<(&str, bool), Refusal>) {
-        let got = SafePath::of(path).map(|safe| (safe.path, safe.folder));
-        assert_eq!(
-            got,
-            want.map(|(path, folder)| (path.to_owned(), folder)),
-            "{path}"
-        );
+        let got = SafePath::of(path, DotNames::Hidden).map(|safe| (safe.path, safe.folder));
+        let want = want.map(|(path, folder)| (Cow::from(path), folder));
+        assert_eq!(got, want, "{path}");
     }
 
     #[test]
@@ -189,8 +200,20 @@ mod tests {
             check(path, Err(Hidden));
         }
         check("/com0", Ok(("com0", false)));
-        let long = |length: usize| SafePath::of(&format!("/{}", "a".repeat(length)));
-        assert!(long(MOST_BYTES).is_ok());
+        let long = |length: usize| {
+            SafePath::of(&format!("/{}", "a".repeat(length)), DotNames::Hidden).map(|_| ())
+        };
+        assert_eq!(long(MOST_BYTES), Ok(()));
         assert_eq!(long(MOST_BYTES + 1), Err(Hidden));
+    }
+
+    #[test]
+    fn dot_names_can_be_shown_but_lead_nowhere_else() {
+        let shown = |path| SafePath::of(path, DotNames::Shown).map(|safe| safe.path);
+        assert_eq!(shown("/.git/config"), Ok(".git/config".into()));
+        assert_eq!(shown("/..."), Err(Hidden));
+        for path in ["/..", "/.", "/a/../b", "/%2e%2e/a"] {
+            assert_eq!(shown(path), Err(Malformed), "{path}");
+        }
     }
 }

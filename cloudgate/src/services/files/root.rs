@@ -1,23 +1,42 @@
 //! How is a file opened so that it certainly lies in the folder?
 //!
-//! Relative to the folder's own descriptor, and by the kernel's word where it has `openat2`: links
-//! may lead anywhere beneath the folder and nowhere else. Without it no link is followed at all.
+//! Relative to the folder's own descriptor, and by the kernel's word where it has `openat2`: links may
+//! lead anywhere beneath the folder and nowhere else. Without it the path is walked step by step under
+//! the same rules. Where links may lead out of the folder, that is said in [`Links`].
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, open, openat, statat};
+use rustix::fs::{FileType, Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
-use super::listing::{Item, Items, MOST_ITEMS};
-use super::resolve::is_shown;
+/// Where symbolic links may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    /// To what lies beneath the folder.
+    Beneath,
+    /// Anywhere.
+    Anywhere,
+}
 
-/// An open folder that files are opened beneath.
+/// A folder that files are opened beneath.
 #[derive(Debug)]
-pub(super) struct Root(OwnedFd);
+pub(super) struct Root {
+    /// Absolute, but not resolved: a link that leads to another folder later is followed there.
+    path: PathBuf,
+    links: Links,
+    opened: Mutex<Opened>,
+}
+
+/// The folder that was there last.
+#[derive(Clone, Debug)]
+struct Opened {
+    folder: Arc<OwnedFd>,
+    identity: (u64, u64),
+}
 
 /// Nonblocking, or opening a FIFO would wait for its writer.
 const FLAGS: OFlags = OFlags::RDONLY
@@ -25,142 +44,170 @@ const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-const FOLDER: OFlags = OFlags::DIRECTORY
-    .union(OFlags::RDONLY)
-    .union(OFlags::CLOEXEC);
+/// To learn what is there without opening it: a device could take that for an order.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// The most entries of a folder that are looked at for those that are shown.
-const MOST_ENTRIES: usize = 200_000;
+/// The most links on the way to one file: the kernel's own limit.
+const MOST_LINKS: u32 = 40;
 
 impl Root {
     /// Opens the folder.
     ///
     /// # Errors
     /// When it is not there, is no folder, or may not be read.
-    pub(super) fn open(folder: &Path) -> io::Result<Root> {
-        Ok(Root(open(folder, FOLDER, Mode::empty())?))
+    pub(super) fn open(folder: &Path, links: Links) -> io::Result<Root> {
+        let path = std::path::absolute(folder)?;
+        let opened = Mutex::new(Opened::new(&path)?);
+        Ok(Root {
+            path,
+            links,
+            opened,
+        })
     }
 
-    /// Opens a file by its path relative to the folder. May block: to be called off the workers.
+    /// The path of the folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder that is at its path now: an application is often brought up to date by putting a
+    /// whole folder in the place of another.
+    fn folder(&self) -> io::Result<Arc<OwnedFd>> {
+        let now = rustix::fs::stat(&self.path)?;
+        let known = self.opened().clone();
+        if known.identity == (now.st_dev, now.st_ino) {
+            return Ok(known.folder);
+        }
+        let opened = Opened::new(&self.path)?;
+        *self.opened() = opened.clone();
+        Ok(opened.folder)
+    }
+
+    fn opened(&self) -> std::sync::MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a regular file by its path relative to the folder. May block: to be called off the workers.
     ///
     /// # Errors
-    /// What the system says; a link that leads out of the folder is `CrossesDevices`.
+    /// What the system says; a link that leads out of the folder is `CrossesDevices`, a folder
+    /// `IsADirectory`, and what is neither `InvalidInput`.
     pub(super) fn open_beneath(&self, path: &str) -> io::Result<File> {
-        self.open_as(path, FLAGS).map(File::from)
+        // What lies there is looked at before it is opened, and once more after, for it may have changed.
+        match FileType::from_raw_mode(rustix::fs::fstat(self.look_beneath(path)?)?.st_mode) {
+            FileType::RegularFile => self.open_with(path, FLAGS).map(File::from),
+            FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
     }
 
-    /// Opens what is at this path, with these flags.
-    fn open_as(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    /// A descriptor to ask about what lies at this path, and for nothing else. May block.
+    ///
+    /// # Errors
+    /// As [`Root::open_beneath`], whatever it is that lies there.
+    pub(super) fn look_beneath(&self, path: &str) -> io::Result<OwnedFd> {
+        self.open_with(path, LOOK)
+    }
+
+    /// Opens a folder beneath this one, to list it. May block.
+    ///
+    /// # Errors
+    /// As [`Root::open_beneath`].
+    pub(super) fn open_folder(&self, path: &str) -> io::Result<OwnedFd> {
+        self.open_with(path, FLAGS | OFlags::DIRECTORY)
+    }
+
+    fn open_with(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let folder = self.folder()?;
+        let path = if path.is_empty() { "." } else { path };
+        if self.links == Links::Anywhere {
+            return opened(openat(&*folder, path, flags, Mode::empty()));
+        }
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{ResolveFlags, openat2};
             let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-            match openat2(&self.0, path, flags, Mode::empty(), rules) {
-                // Before Linux 5.6, or where a sandbox forbids the call.
-                Err(Errno::NOSYS | Errno::PERM) => {}
-                other => return opened(other),
+            // A rename somewhere on the way makes the kernel unsure, and it wants to be asked again.
+            for _ in 0..8 {
+                match openat2(&*folder, path, flags, Mode::empty(), rules) {
+                    Err(Errno::AGAIN) => {}
+                    // Before Linux 5.6, or where a sandbox forbids the call.
+                    Err(Errno::NOSYS | Errno::PERM) => break,
+                    other => return opened(other),
+                }
             }
         }
-        self.open_without_links(path, flags)
-    }
-
-    fn open_without_links(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        let mut folder = None;
-        let (folders, name) = path
-            .rsplit_once('/')
-            .map_or(("", path), |(folders, name)| (folders, name));
-        for segment in folders.split('/').filter(|segment| !segment.is_empty()) {
-            folder = Some(openat(
-                folder.as_ref().unwrap_or(&self.0),
-                segment,
-                FOLDER | OFlags::NOFOLLOW,
-                Mode::empty(),
-            )?);
-        }
-        opened(openat(
-            folder.as_ref().unwrap_or(&self.0),
-            name,
-            flags | OFlags::NOFOLLOW,
-            Mode::empty(),
-        ))
-    }
-
-    /// What is to be seen in the folder at this path, which is empty for the root: files and folders that a
-    /// request can name, and links to such beneath the root. May block: to be called off the workers.
-    ///
-    /// Of a folder with more than [`MOST_ITEMS`] of them so many are given, and of one with a great many
-    /// entries of other kinds those among the first [`MOST_ENTRIES`].
-    ///
-    /// # Errors
-    /// What the system says; `NotADirectory` for a file.
-    #[allow(dead_code, reason = "`Files` shows no folders yet")]
-    pub(super) fn list(&self, path: &str) -> io::Result<Items> {
-        self.list_at_most(path, MOST_ITEMS, MOST_ENTRIES)
-    }
-
-    fn list_at_most(&self, path: &str, most: usize, most_entries: usize) -> io::Result<Items> {
-        let folder = self.open_as(if path.is_empty() { "." } else { path }, FOLDER)?;
-        let mut items = Items::default();
-        for (count, entry) in Dir::read_from(&folder)?.enumerate() {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else {
-                continue;
-            };
-            if matches!(name, "." | "..") {
-                continue;
-            }
-            // The two of them count as entries too, so one more may be read than is told.
-            if count >= most_entries.saturating_add(2) {
-                items.has_more = true;
-                break;
-            }
-            if !is_shown(name) {
-                continue;
-            }
-            let Some(stat) = self.stat(&folder, path, name) else {
-                continue;
-            };
-            if items.shown.len() == most {
-                items.has_more = true;
-                break;
-            }
-            items.shown.push(item(name, &stat));
-        }
-        Ok(items)
-    }
-
-    /// What an entry of a folder is; `None` if it is neither a file nor a folder, leads out of the root, or
-    /// has just gone.
-    fn stat(&self, folder: &OwnedFd, path: &str, name: &str) -> Option<Stat> {
-        let mut stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            // From the root, because a link may lead up from here and stay beneath it.
-            let whole = if path.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{path}/{name}")
-            };
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            stat = fstat(self.open_as(&whole, flags).ok()?).ok()?;
-        }
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        matches!(kind, FileType::RegularFile | FileType::Directory).then_some(stat)
+        opened(walk(folder.as_fd(), path, flags))
     }
 }
 
-fn item(name: &str, stat: &Stat) -> Item {
-    let since = |seconds: i64| {
-        u64::try_from(seconds)
-            .ok()
-            .and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)))
-    };
-    let modified: Option<SystemTime> = since(stat.st_mtime);
-    Item {
-        name: name.to_owned(),
-        is_folder: FileType::from_raw_mode(stat.st_mode) == FileType::Directory,
-        length: u64::try_from(stat.st_size).unwrap_or(0),
-        modified,
+impl Opened {
+    fn new(path: &Path) -> io::Result<Opened> {
+        let folder = open(
+            path,
+            OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let metadata = rustix::fs::fstat(&folder)?;
+        Ok(Opened {
+            folder: Arc::new(folder),
+            identity: (metadata.st_dev, metadata.st_ino),
+        })
     }
+}
+
+/// What `openat2` with `RESOLVE_BENEATH` does, in steps: each part of the path is opened in the folder
+/// that was reached, no link is followed by the kernel, and `..` leads no further up than to `root`.
+fn walk(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut reached: Vec<OwnedFd> = Vec::new();
+    // The parts that are left, the next one last.
+    let mut left: Vec<Vec<u8>> = parts(path.as_bytes());
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        match &*part {
+            b"" | b"." => continue,
+            b".." => {
+                reached.pop().ok_or(Errno::XDEV)?;
+                continue;
+            }
+            _ => {}
+        }
+        let here = reached.last().map_or(root, |folder| folder.as_fd());
+        let last = left.iter().all(|part| matches!(&**part, b"" | b"."));
+        let how = if last {
+            flags
+        } else {
+            OFlags::DIRECTORY | LOOK
+        };
+        let looked = openat(here, &*part, LOOK | OFlags::NOFOLLOW, Mode::empty())?;
+        if FileType::from_raw_mode(rustix::fs::fstat(looked)?.st_mode) == FileType::Symlink {
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(Errno::LOOP);
+            }
+            let target = rustix::fs::readlinkat(here, &*part, Vec::new())?;
+            if target.as_bytes().starts_with(b"/") {
+                return Err(Errno::XDEV);
+            }
+            left.extend(parts(target.as_bytes()));
+            continue;
+        }
+        let opened = openat(here, &*part, how | OFlags::NOFOLLOW, Mode::empty())?;
+        if last {
+            return Ok(opened);
+        }
+        reached.push(opened);
+    }
+    // The path ended in `.` or `..`, or is that of the folder itself.
+    let here = reached.last().map_or(root, |folder| folder.as_fd());
+    openat(here, ".", flags, Mode::empty())
+}
+
+/// The parts of a path, the first one last.
+fn parts(path: &[u8]) -> Vec<Vec<u8>> {
+    path.rsplit(|&byte| byte == b'/')
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 /// Gives names to errors that the standard library has none for.
@@ -182,173 +229,143 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_stay_beneath_the_folder() {
-        let outside = tempfile::tempdir().unwrap();
-        fs::write(outside.path().join("secret"), "secret").unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::create_dir(at("sub")).unwrap();
-        fs::write(at("sub/file"), "file").unwrap();
-        symlink(outside.path().join("secret"), at("absolute")).unwrap();
-        symlink(outside.path(), at("out")).unwrap();
-        symlink("../../../../../../../../etc/passwd", at("sub/relative")).unwrap();
-        symlink("sub/file", at("inside")).unwrap();
-
-        let root = Root::open(folder.path()).unwrap();
-        for opened in [
-            root.open_beneath("sub/file"),
-            root.open_without_links("sub/file", FLAGS).map(File::from),
-            root.open_beneath("inside"),
-        ] {
-            assert_eq!(io::read_to_string(opened.unwrap()).unwrap(), "file");
-        }
-        for path in ["absolute", "out/secret", "sub/relative"] {
-            assert!(root.open_beneath(path).is_err(), "{path}");
-            assert!(root.open_without_links(path, FLAGS).is_err(), "{path}");
-        }
-        assert!(root.open_without_links("inside", FLAGS).is_err());
-        assert_eq!(
-            root.open_beneath("nothing").unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
-        assert_eq!(
-            root.open_without_links("nothing", FLAGS)
-                .unwrap_err()
-                .kind(),
-            io::ErrorKind::NotFound
-        );
-    }
-
-    #[test]
-    fn a_folder_that_is_none_cannot_be_served() {
-        assert!(Root::open(Path::new("/nowhere/at/all")).is_err());
-        let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(Root::open(file.path()).is_err());
-    }
-
-    fn names(items: &Items) -> Vec<String> {
-        let mut names: Vec<String> = items
-            .shown
-            .iter()
-            .map(|item| item.name.clone() + if item.is_folder { "/" } else { "" })
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn a_folder_shows_what_can_be_asked_for() {
+    fn links_stay_beneath_the_folder_by_the_kernel_and_by_steps() {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret"), "secret").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("sub/deep")).unwrap();
-        fs::create_dir(at(".git")).unwrap();
-        fs::create_dir(at(".well-known")).unwrap();
-        for name in [
-            "a.txt",
-            "b c\u{e9}.txt",
-            ".env",
-            "a:b",
-            "CON",
-            "nul.txt",
-            "a.",
-            "a ",
-            "a\\b",
-            "a\nb",
-            "sub/file",
-        ] {
-            fs::write(at(name), "12345").unwrap();
-        }
-        let not_utf8 = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff.txt");
-        fs::write(folder.path().join(not_utf8), "").unwrap();
+        fs::write(at("sub/file"), "file").unwrap();
+        fs::write(at("top"), "top").unwrap();
         for (target, link) in [
-            (outside.path().join("secret").to_str().unwrap(), "absolute"),
-            (outside.path().to_str().unwrap(), "out"),
+            ("sub/file", "inside"),
+            ("inside", "twice"),
+            ("sub", "folder"),
+            ("../top", "sub/up"),
+            ("../sub/../sub/./file", "sub/around"),
+            ("deep/../../top", "sub/deeper"),
             ("../../../../../../../../etc/passwd", "sub/relative"),
-            ("/proc/self/root", "magic"),
-            ("nothing", "dangling"),
+            ("..", "sub/deep/up"),
+            ("../..", "sub/root"),
             ("ring", "ring"),
-            ("fifo", "to-fifo"),
-            ("a.txt", "to-file"),
-            ("sub", "to-folder"),
-            ("../a.txt", "sub/up"),
+            ("nothing", "dangling"),
         ] {
             symlink(target, at(link)).unwrap();
         }
-        let mode = Mode::RUSR | Mode::WUSR;
-        rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), mode).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        symlink(outside.path().join("secret"), at("absolute")).unwrap();
+        symlink(outside.path(), at("out")).unwrap();
+        symlink("/proc/self/root/etc/passwd", at("magic")).unwrap();
+        symlink(at("top"), at("absolute-inside")).unwrap();
 
-        let root = Root::open(folder.path()).unwrap();
-        let items = root.list("").unwrap();
-        assert_eq!(
-            names(&items),
-            [
-                ".well-known/",
-                "a.txt",
-                "b c\u{e9}.txt",
-                "sub/",
-                "to-file",
-                "to-folder/"
-            ]
-        );
-        assert!(!items.has_more);
-        assert_eq!(names(&root.list("sub").unwrap()), ["deep/", "file", "up"]);
-        assert_eq!(
-            names(&root.list("to-folder").unwrap()),
-            ["deep/", "file", "up"]
-        );
-        let linked = items
-            .shown
-            .iter()
-            .find(|item| item.name == "to-file")
-            .unwrap();
-        assert_eq!(linked.length, 5);
-        let day = Duration::from_secs(86_400);
-        assert!(
-            linked
-                .modified
-                .is_some_and(|time| time + day > SystemTime::now())
-        );
-        assert_eq!(root.list("sub/deep").unwrap(), Items::default());
-
-        for path in ["out", "magic", "absolute", "sub/relative"] {
-            assert!(root.list(path).is_err(), "{path}");
-        }
+        let root = Root::open(folder.path(), Links::Beneath).unwrap();
+        let own = root.folder().unwrap();
         for (path, want) in [
-            ("a.txt", io::ErrorKind::NotADirectory),
-            ("fifo", io::ErrorKind::NotADirectory),
-            ("nothing", io::ErrorKind::NotFound),
+            ("sub/file", Some("file")),
+            ("inside", Some("file")),
+            ("twice", Some("file")),
+            ("folder/file", Some("file")),
+            ("sub/up", Some("top")),
+            ("sub/around", Some("file")),
+            ("sub/deeper", Some("top")),
+            ("sub/deep/up/file", Some("file")),
+            ("absolute", None),
+            ("absolute-inside", None),
+            ("out/secret", None),
+            ("magic", None),
+            ("sub/relative", None),
+            ("sub/root/top", None),
+            ("ring", None),
+            ("dangling", None),
+            ("nothing", None),
+            ("top/x", None),
         ] {
-            assert_eq!(root.list(path).unwrap_err().kind(), want, "{path}");
+            let kernel = root.open_beneath(path);
+            let steps = walk(own.as_fd(), path, FLAGS).map(File::from);
+            assert_eq!(kernel.is_ok(), want.is_some(), "{path}: {kernel:?}");
+            assert_eq!(steps.is_ok(), want.is_some(), "{path}: {steps:?}");
+            if let Some(want) = want {
+                assert_eq!(io::read_to_string(kernel.unwrap()).unwrap(), want);
+                assert_eq!(io::read_to_string(steps.unwrap()).unwrap(), want);
+            }
+        }
+        for path in ["", "sub", "sub/deep", "folder", "sub/deep/up"] {
+            assert!(root.open_folder(path).is_ok(), "{path}");
+            let flags = FLAGS | OFlags::DIRECTORY;
+            let path = if path.is_empty() { "." } else { path };
+            assert!(walk(own.as_fd(), path, flags).is_ok(), "{path}");
+        }
+        assert!(root.open_folder("top").is_err());
+
+        let free = Root::open(folder.path(), Links::Anywhere).unwrap();
+        for path in ["absolute", "out/secret"] {
+            let text = io::read_to_string(free.open_beneath(path).unwrap()).unwrap();
+            assert_eq!(text, "secret");
         }
     }
 
     #[test]
-    fn so_many_items_are_shown_and_one_more_is_told_of() {
+    fn a_chain_of_forty_links_is_followed_and_one_of_forty_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        for name in 0..MOST_ITEMS {
-            fs::write(folder.path().join(name.to_string()), "").unwrap();
+        fs::write(folder.path().join("0"), "end").unwrap();
+        for link in 1..=41 {
+            symlink((link - 1).to_string(), folder.path().join(link.to_string())).unwrap();
         }
-        // What is hidden does not count.
-        fs::write(folder.path().join(".hidden"), "").unwrap();
-        let items = root.list("").unwrap();
-        assert_eq!((items.shown.len(), items.has_more), (MOST_ITEMS, false));
-        fs::write(folder.path().join("more"), "").unwrap();
-        let items = root.list("").unwrap();
-        assert_eq!((items.shown.len(), items.has_more), (MOST_ITEMS, true));
+        let root = Root::open(folder.path(), Links::Beneath).unwrap();
+        let own = root.folder().unwrap();
+        assert!(walk(own.as_fd(), "40", FLAGS).is_ok());
+        assert_eq!(walk(own.as_fd(), "41", FLAGS).unwrap_err(), Errno::LOOP);
+        assert!(root.open_beneath("40").is_ok());
+        assert!(root.open_beneath("41").is_err());
     }
 
     #[test]
-    fn so_many_entries_are_looked_at() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        for name in [".a", ".b", ".c", ".d"] {
-            fs::write(folder.path().join(name), "").unwrap();
+    fn a_folder_that_takes_the_place_of_another_is_served() {
+        let place = tempfile::tempdir().unwrap();
+        let (one, two, current) = (
+            place.path().join("one"),
+            place.path().join("two"),
+            place.path().join("current"),
+        );
+        for folder in [&one, &two] {
+            fs::create_dir(folder).unwrap();
+            fs::write(
+                folder.join("name"),
+                folder.file_name().unwrap().as_encoded_bytes(),
+            )
+            .unwrap();
         }
-        assert!(!root.list_at_most("", 10, 4).unwrap().has_more);
-        assert!(root.list_at_most("", 10, 3).unwrap().has_more);
+        symlink("one", &current).unwrap();
+        let root = Root::open(&current, Links::Beneath).unwrap();
+        let read = || root.open_beneath("name").and_then(io::read_to_string);
+        assert_eq!(read().unwrap(), "one");
+        fs::remove_file(&current).unwrap();
+        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::NotFound);
+        symlink("two", &current).unwrap();
+        assert_eq!(read().unwrap(), "two");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        let root = Root::open(folder.path(), Links::Beneath).unwrap();
+        for (name, want) in [
+            ("fifo", io::ErrorKind::InvalidInput),
+            ("socket", io::ErrorKind::InvalidInput),
+            ("folder", io::ErrorKind::IsADirectory),
+            ("", io::ErrorKind::IsADirectory),
+        ] {
+            assert_eq!(root.open_beneath(name).unwrap_err().kind(), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_none_cannot_be_served() {
+        assert!(Root::open(Path::new("/nowhere/at/all"), Links::Beneath).is_err());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(Root::open(file.path(), Links::Beneath).is_err());
     }
 }

@@ -2,7 +2,32 @@
 
 use std::fs;
 
+use http::Method;
+
 use super::*;
+use crate::message::Body;
+
+mod forms;
+mod pages;
+
+/// The answer to a GET with these fields.
+fn ask(files: &Files, path: &str, fields: &[(&str, &str)]) -> Response {
+    let request = fields
+        .iter()
+        .fold(Request::get(path), |request, (name, value)| {
+            request.with_header(name, value)
+        });
+    files.call(&mut { request })
+}
+
+fn field<'r>(response: &'r Response, name: &str) -> Option<&'r str> {
+    response.headers().get(name)
+}
+
+fn set_modified(path: &Path, to: std::time::SystemTime) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(to).unwrap();
+}
 
 fn site() -> (tempfile::TempDir, Files) {
     let folder = tempfile::tempdir().unwrap();
@@ -20,7 +45,7 @@ fn site() -> (tempfile::TempDir, Files) {
     ] {
         fs::write(at(name), text).unwrap();
     }
-    fs::write(at("big.bin"), vec![7; 300 << 10]).unwrap();
+    fs::write(at("big.bin"), vec![7; (1 << 20) + 1]).unwrap();
     let files = Files::new(folder.path());
     files.start().unwrap();
     (folder, files)
@@ -72,8 +97,8 @@ fn files_come_with_their_type_and_validators() {
 fn a_large_file_is_sent_from_the_disk() {
     let (_folder, files) = site();
     let response = files.call(&mut Request::get("/big.bin"));
-    assert!(matches!(response.body(), Body::File(range) if range.length == 300 << 10));
-    assert_eq!(response.bytes(), vec![7; 300 << 10]);
+    assert!(matches!(response.body(), Body::File(range) if range.length == (1 << 20) + 1));
+    assert_eq!(response.bytes(), vec![7; (1 << 20) + 1]);
 }
 
 #[test]
@@ -161,4 +186,157 @@ fn a_missing_folder_is_a_start_error_that_names_it() {
         error.contains("no-such-folder") && error.contains("looked for it in"),
         "{error}"
     );
+}
+
+#[test]
+fn caches_are_told_to_ask_again_but_for_names_that_hold_a_hash() {
+    let (folder, files) = site();
+    fs::create_dir(folder.path().join("assets")).unwrap();
+    fs::write(folder.path().join("assets/app.3f9a1c2b.js"), "1").unwrap();
+    let value = |files: &Files, path: &str| {
+        field(&ask(files, path, &[]), "cache-control").map(str::to_owned)
+    };
+    let for_ever = Some("public, max-age=31536000, immutable".to_owned());
+    assert_eq!(value(&files, "/assets/app.3f9a1c2b.js"), for_ever);
+    assert_eq!(value(&files, "/").as_deref(), Some("no-cache"));
+    let tag = field(&ask(&files, "/", &[]), "etag").unwrap().to_owned();
+    let again = ask(&files, "/", &[("If-None-Match", &tag)]);
+    assert_eq!(field(&again, "cache-control"), Some("no-cache"));
+    let files =
+        Files::new(folder.path()).cache_control(CacheControl::by_type().path("sub/**", "no-store"));
+    assert_eq!(value(&files, "/").as_deref(), Some("public, max-age=5"));
+    assert_eq!(value(&files, "/sub/script.js").as_deref(), Some("no-store"));
+    let files = Files::new(folder.path()).cache_control(CacheControl::none());
+    assert_eq!(value(&files, "/"), None);
+}
+
+#[test]
+fn of_several_folders_the_first_that_has_the_file_is_taken() {
+    let (_first, files) = site();
+    let second = tempfile::tempdir().unwrap();
+    fs::create_dir(second.path().join("bare")).unwrap();
+    for (name, text) in [
+        ("index.html", "second"),
+        ("more.txt", "more"),
+        ("bare/index.html", "bare"),
+    ] {
+        fs::write(second.path().join(name), text).unwrap();
+    }
+    let files = files.also(second.path());
+    assert_eq!(ask(&files, "/", &[]).text(), "<h1>root</h1>");
+    assert_eq!(ask(&files, "/more.txt", &[]).text(), "more");
+    assert_eq!(ask(&files, "/bare/", &[]).text(), "bare");
+    assert_eq!(ask(&files, "/none.txt", &[]).status(), 404);
+    let error = files.also("no-such-folder").start().unwrap_err();
+    assert!(error.to_string().contains("no-such-folder"), "{error}");
+}
+
+#[test]
+fn types_can_be_set_and_dot_names_and_links_let_in() {
+    let (folder, files) = site();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("far.txt"), "far").unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("out")).unwrap();
+    fs::write(folder.path().join("a.GMI"), "gemini").unwrap();
+    assert_eq!(status(&files, Method::GET, "/out/far.txt"), 404);
+    let files = Files::new(folder.path())
+        .content_type(".gmi", "text/gemini")
+        .dot_files(true)
+        .follow_links(true);
+    assert_eq!(
+        field(&ask(&files, "/a.GMI", &[]), "content-type"),
+        Some("text/gemini")
+    );
+    assert_eq!(ask(&files, "/.secret", &[]).text(), "secret");
+    assert_eq!(ask(&files, "/out/far.txt", &[]).text(), "far");
+    assert_eq!(status(&files, Method::GET, "/../x"), 400);
+}
+
+#[test]
+fn tags_of_small_files_are_of_their_bytes_and_those_of_large_ones_of_their_version() {
+    let (folder, files) = site();
+    let tag = |files: &Files, path: &str| field(&ask(files, path, &[]), "etag").unwrap().to_owned();
+    fs::write(folder.path().join("copy.html"), "<h1>root</h1>").unwrap();
+    assert_eq!(tag(&files, "/copy.html"), tag(&files, "/"));
+    assert_ne!(tag(&files, "/a%20b.txt"), tag(&files, "/"));
+    assert!(tag(&files, "/").starts_with('"'));
+    // It was written just now, so another version may have the same times.
+    assert!(tag(&files, "/big.bin").starts_with("W/\""));
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_not_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, files) = site();
+    let path = folder.path().join("closed.txt");
+    fs::write(&path, "closed").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    // Root reads it all the same.
+    let want = if rustix::process::geteuid().is_root() {
+        200
+    } else {
+        404
+    };
+    assert_eq!(status(&files, Method::GET, "/closed.txt"), want);
+}
+
+#[test]
+fn mistakes_in_the_rules_are_start_errors() {
+    let (_folder, files) = site();
+    let error = files.spa("../index.html").start().unwrap_err().to_string();
+    assert!(
+        error.contains("Files::spa") && error.contains("../index.html"),
+        "{error}"
+    );
+}
+
+#[cfg(feature = "embed")]
+mod embedded {
+    use super::*;
+
+    #[test]
+    fn what_is_part_of_the_program_is_served_as_a_folder_is() {
+        let folder = crate::include_files!("$CARGO_MANIFEST_DIR/src/services/files");
+        let inside = Files::embedded(folder.clone())
+            .index(["mod.rs"])
+            .listing(true);
+        let outside = Files::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/services/files"))
+            .index(["mod.rs"])
+            .listing(true);
+        inside.start().unwrap();
+        for (path, fields) in [
+            ("/", &[][..]),
+            ("/root.rs", &[]),
+            ("/root.rs", &[("Accept-Encoding", "gzip")]),
+            ("/root.rs", &[("Range", "bytes=0-9")]),
+            ("/root.rs", &[("Range", "bytes=-5")]),
+            ("/root.rs", &[("If-None-Match", "*")]),
+            ("/tests", &[]),
+            ("/tests/", &[]),
+            ("/tests/forms.rs?a", &[]),
+            ("/nothing", &[]),
+            ("/root.rs/", &[]),
+            ("/..", &[]),
+        ] {
+            let (one, other) = (ask(&inside, path, fields), ask(&outside, path, fields));
+            assert_eq!(one.status(), other.status(), "{path}");
+            for name in [
+                "content-type",
+                "etag",
+                "content-encoding",
+                "vary",
+                "cache-control",
+                "location",
+                "content-range",
+            ] {
+                assert_eq!(field(&one, name), field(&other, name), "{path} {name}");
+            }
+            // Of a list the times differ.
+            if path != "/tests/" {
+                assert_eq!(one.bytes(), other.bytes(), "{path}");
+            }
+        }
+        let over = Files::new(tempfile::tempdir().unwrap().path()).also_embedded(folder);
+        assert_eq!(status(&over, Method::GET, "/root.rs"), 500);
+    }
 }
