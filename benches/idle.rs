@@ -15,19 +15,19 @@
 
 #[path = "seeds/app.rs"]
 mod app;
-#[path = "seeds/ask.rs"]
+#[path = "harness/ask.rs"]
 mod ask;
 #[path = "seeds/cases.rs"]
 mod cases;
-#[path = "seeds/child.rs"]
+#[path = "harness/child.rs"]
 mod child;
 #[path = "idle/clients.rs"]
 mod clients;
 #[path = "seeds/floor.rs"]
 mod floor;
-#[path = "seeds/limit.rs"]
+#[path = "harness/limit.rs"]
 mod limit;
-#[path = "seeds/measure.rs"]
+#[path = "harness/measure.rs"]
 mod measure;
 #[path = "idle/memory.rs"]
 mod memory;

@@ -12,15 +12,12 @@
 #![allow(clippy::print_stdout)] // The table is the output.
 #![allow(clippy::print_stderr)] // Progress goes beside it, so that `cargo bench > table.md` holds the table alone.
 
+#[path = "../harness/mod.rs"]
+mod harness;
+
 mod app;
-mod ask;
 mod cases;
-mod child;
 mod floor;
-mod limit;
-mod load;
-mod machine;
-mod measure;
 mod nginx;
 mod options;
 mod rounds;
@@ -30,6 +27,8 @@ mod site;
 mod table;
 
 use std::process::ExitCode;
+
+use harness::{ask, child, limit, load, machine, measure};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
