@@ -13,22 +13,15 @@
 // What the bench `seeds` has for its own use is not needed here.
 #![allow(dead_code, unused_imports)]
 
+#[path = "harness/mod.rs"]
+mod harness;
+
 #[path = "seeds/app.rs"]
 mod app;
-#[path = "harness/ask.rs"]
-mod ask;
 #[path = "seeds/cases.rs"]
 mod cases;
-#[path = "harness/child.rs"]
-mod child;
 #[path = "idle/clients.rs"]
 mod clients;
-#[path = "seeds/floor.rs"]
-mod floor;
-#[path = "harness/limit.rs"]
-mod limit;
-#[path = "harness/measure.rs"]
-mod measure;
 #[path = "idle/memory.rs"]
 mod memory;
 #[path = "seeds/nginx.rs"]
@@ -39,8 +32,9 @@ mod site;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use child::Running;
 use clients::Clients;
+use harness::child::Running;
+use harness::{Program, ask};
 use site::Site;
 
 /// Descriptors that the client and the servers need besides their connections.
@@ -50,26 +44,13 @@ const SPARE: u64 = 200;
 const FEW: u32 = 64;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match arguments
-        .first()
-        .and_then(|first| first.strip_prefix("--child="))
-    {
-        Some("clients") => clients::play(&arguments[1..]),
-        Some(role) => child::play(role, &arguments[1..]),
-        None if arguments.iter().any(|argument| argument == "--bench") => bench(),
-        None => {
-            println!("idle: `cargo bench --bench idle` measures");
-            Ok(())
-        }
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("idle: {reason}");
-            ExitCode::FAILURE
-        }
+    Program {
+        name: "idle",
+        roles: &[("app", app::serve), ("clients", clients::play)],
+        selfcheck: || (),
+        bench,
     }
+    .run()
 }
 
 /// What was measured of one server, in bytes.
@@ -84,7 +65,7 @@ struct Row {
     woken: Duration,
 }
 
-fn bench() -> Result<(), String> {
+fn bench(_arguments: &[String]) -> Result<(), String> {
     let connections = connections()?;
     let site = Site::lay_out()?;
     let mut rows = Vec::new();
@@ -119,7 +100,7 @@ fn measure(
 ) -> Result<Row, String> {
     let answered_once = |connections| -> Result<(Running, u64), String> {
         let server = start(site, connections)?;
-        ask::get(server.port, TARGET)?;
+        ask::get(server.port, TARGET, &[])?;
         let memory = memory::at_rest(server.tree);
         Ok((server, memory))
     };

@@ -6,23 +6,26 @@ use std::time::Duration;
 
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// The fields of the head, in their order.
+    pub(crate) fields: Vec<(String, String)>,
     /// Head and body as they came.
     pub(crate) raw: Vec<u8>,
     /// The body with chunked coding undone.
     pub(crate) body: Vec<u8>,
 }
 
-/// The request has the bytes of wrk's own, so that what is checked is what is measured.
-pub(crate) fn get(port: u16, target: &str) -> Result<Answer, String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
-        .map_err(|error| format!("does not accept a connection: {error}"))?;
-    let wait = Some(Duration::from_secs(5));
-    let request = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
-    stream
-        .set_read_timeout(wait)
-        .and_then(|()| stream.write_all(request.as_bytes()))
-        .map_err(|error| format!("does not take a request: {error}"))?;
+impl Answer {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields
+            .iter()
+            .find(|(own, _)| own.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+}
 
+/// Asks with these lines of headers. The request has the bytes of wrk's own, so that what is checked is what is measured.
+pub(crate) fn get(port: u16, target: &str, headers: &[String]) -> Result<Answer, String> {
+    let mut stream = send(port, target, headers)?;
     let mut raw = Vec::new();
     let mut piece = vec![0; 64 * 1024];
     loop {
@@ -42,32 +45,104 @@ pub(crate) fn get(port: u16, target: &str) -> Result<Answer, String> {
     }
 }
 
-/// `None` means that more bytes are needed.
-pub(crate) fn parse(raw: &[u8]) -> Result<Option<Answer>, String> {
+/// Asks for what is too large to be kept, and hands `check` the body in pieces; gives back how long head and body were.
+pub(crate) fn get_in_pieces(
+    port: u16,
+    target: &str,
+    mut check: impl FnMut(&[u8]) -> Result<(), String>,
+) -> Result<usize, String> {
+    let mut stream = send(port, target, &[])?;
+    let mut read = |buffer: &mut [u8]| match stream.read(buffer) {
+        Ok(0) => Err(format!("closed in the middle of its answer to {target}")),
+        Ok(count) => Ok(count),
+        Err(error) => Err(format!("did not finish its answer to {target}: {error}")),
+    };
+    let mut piece = vec![0; 256 * 1024];
+    let mut raw = Vec::new();
+    let (end, head) = loop {
+        let count = read(&mut piece)?;
+        raw.extend_from_slice(&piece[..count]);
+        if let Some(found) = head(&raw)? {
+            break found;
+        }
+    };
+    let length = match head.framing {
+        Framing::Sized(length) if head.status == 200 => length,
+        _ => {
+            return Err(format!(
+                "answers {target} with status {} and not with 200 and Content-Length",
+                head.status
+            ));
+        }
+    };
+    check(&raw[end..])?;
+    let mut got = raw.len() - end;
+    while got < length {
+        let count = read(&mut piece)?;
+        check(&piece[..count])?;
+        got += count;
+    }
+    Ok(end + got)
+}
+
+fn send(port: u16, target: &str, headers: &[String]) -> Result<TcpStream, String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+        .map_err(|error| format!("does not accept a connection: {error}"))?;
+    let mut request = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n");
+    for header in headers {
+        request.push_str(header);
+        request.push_str("\r\n");
+    }
+    request.push_str("\r\n");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .and_then(|()| stream.write_all(request.as_bytes()))
+        .map_err(|error| format!("does not take a request: {error}"))?;
+    Ok(stream)
+}
+
+struct Head {
+    status: u16,
+    fields: Vec<(String, String)>,
+    framing: Framing,
+}
+
+enum Framing {
+    Sized(usize),
+    Chunked,
+}
+
+/// The head, and where it ends.
+fn head(raw: &[u8]) -> Result<Option<(usize, Head)>, String> {
     let Some(end) = find(raw, b"\r\n\r\n") else {
         return Ok(None);
     };
-    let head = String::from_utf8_lossy(&raw[..end]).into_owned();
-    let mut lines = head.split("\r\n");
+    let text = String::from_utf8_lossy(&raw[..end]);
+    let mut lines = text.split("\r\n");
     let first = lines.next().unwrap_or_default();
     let status = first
         .split(' ')
         .nth(1)
         .and_then(|code| code.parse().ok())
         .ok_or_else(|| format!("answers with the line `{first}`, which is not HTTP"))?;
-    let mut length = None;
-    let mut chunked = false;
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse::<usize>().ok();
-        }
-        chunked |= name.eq_ignore_ascii_case("transfer-encoding")
-            && value.trim().eq_ignore_ascii_case("chunked");
-    }
-    let sent = &raw[end + 4..];
-    let body = match length {
-        _ if chunked => unchunk(sent)?,
-        Some(length) => (sent.len() >= length).then(|| sent[..length].to_vec()),
+    let fields: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect();
+    let field = |wanted: &str| {
+        fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| value.as_str())
+    };
+    let chunked =
+        field("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"));
+    let length = field("content-length").and_then(|value| value.parse().ok());
+    let framing = match length {
+        _ if chunked => Framing::Chunked,
+        // Whatever it says of a length is another answer's (RFC 9110 section 15.4.5).
+        _ if status == 304 => Framing::Sized(0),
+        Some(length) => Framing::Sized(length),
         None => {
             return Err(
                 "answers with neither Content-Length nor chunks, so wrk could not tell its end"
@@ -75,8 +150,29 @@ pub(crate) fn parse(raw: &[u8]) -> Result<Option<Answer>, String> {
             );
         }
     };
+    Ok(Some((
+        end + 4,
+        Head {
+            status,
+            fields,
+            framing,
+        },
+    )))
+}
+
+/// `None` means that more bytes are needed.
+pub(crate) fn parse(raw: &[u8]) -> Result<Option<Answer>, String> {
+    let Some((end, head)) = head(raw)? else {
+        return Ok(None);
+    };
+    let sent = &raw[end..];
+    let body = match head.framing {
+        Framing::Chunked => unchunk(sent)?,
+        Framing::Sized(length) => (sent.len() >= length).then(|| sent[..length].to_vec()),
+    };
     Ok(body.map(|body| Answer {
-        status,
+        status: head.status,
+        fields: head.fields,
         raw: raw.to_vec(),
         body,
     }))

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::measure::Tree;
-use crate::{app, floor, limit};
+use super::limit;
+use super::measure::Tree;
 
 /// A started server; dropping it ends it.
 pub(crate) struct Running {
@@ -172,18 +172,24 @@ fn ended_within(child: &mut Child, time: Duration) -> bool {
     false
 }
 
-/// The child's side: does what the first argument says, to the end of the process.
-pub(crate) fn play(role: &str, arguments: &[String]) -> Result<(), String> {
-    match role {
-        "guard" => guard(arguments),
-        "sweep" => sweep(arguments),
-        "app" => app::serve(),
-        "floor" => floor::serve(arguments),
-        "limit" => limit::serve(arguments),
-        _ => Err(format!(
-            "there is no child called `{role}`; this argument is for the benchmark's own use"
-        )),
-    }
+/// What a child can be started as: the name, and what it does with its arguments, to the end of the process.
+pub(crate) type Role = (&'static str, fn(&[String]) -> Result<(), String>);
+
+/// The roles that every benchmark has.
+const SHARED: [Role; 3] = [("guard", guard), ("sweep", sweep), ("limit", limit::serve)];
+
+/// The child's side.
+pub(crate) fn play(role: &str, arguments: &[String], own: &[Role]) -> Result<(), String> {
+    let (_, serve) = SHARED
+        .iter()
+        .chain(own)
+        .find(|(name, _)| *name == role)
+        .ok_or_else(|| {
+            format!(
+                "there is no child called `{role}`; this argument is for the benchmark's own use"
+            )
+        })?;
+    serve(arguments)
 }
 
 /// The child's side: names the port on the first line of standard output, and ends the process when the parent is gone.

@@ -1,33 +1,49 @@
 //! How many requests does wrk get answered, and how fast?
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::child;
-use crate::options::Options;
-use crate::site::Site;
+use super::child;
+
+/// What wrk is to do to a server.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    pub(crate) connections: u32,
+    /// How long the server is loaded before it is measured, in seconds.
+    pub(crate) warm_up: u32,
+    pub(crate) seconds: u32,
+    /// Seconds after which wrk counts an answer as lost.
+    pub(crate) patience: u32,
+    pub(crate) target: String,
+    /// Lines of headers besides wrk's own.
+    pub(crate) headers: Vec<String>,
+    pub(crate) script: Option<PathBuf>,
+}
 
 pub(crate) struct Load {
     pub(crate) requests: u64,
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
+    /// Where the script has [`COUNTING`]: all bytes that came, of unfinished answers too, and in how many microseconds.
+    pub(crate) received: Option<(f64, f64)>,
 }
 
-pub(crate) fn run(
-    options: &Options,
-    seconds: u32,
-    site: &Site,
-    port: u16,
-    target: &str,
-) -> Result<Load, String> {
+/// For a script: wrk itself says how many bytes it got in three digits only.
+pub(crate) const COUNTING: &str = "done = function(summary)\n  io.write(string.format('received %.0f bytes in %.0f us\\n', summary.bytes, summary.duration))\nend\n";
+
+pub(crate) fn run(plan: &Plan, seconds: u32, port: u16) -> Result<Load, String> {
     let mut program: Vec<String> = [PROGRAM, "-t2", "--latency"].map(str::to_owned).to_vec();
-    program.push(format!("-c{}", options.connections));
+    program.push(format!("-c{}", plan.connections));
     program.push(format!("-d{seconds}s"));
-    if options.pipeline > 1 {
-        let script = site.write("pipeline.lua", pipeline_script(options.pipeline).as_bytes())?;
+    program.push(format!("--timeout={}s", plan.patience));
+    for header in &plan.headers {
+        program.extend(["-H".to_owned(), header.clone()]);
+    }
+    if let Some(script) = &plan.script {
         program.extend(["-s".to_owned(), script.display().to_string()]);
     }
-    program.push(format!("http://127.0.0.1:{port}{target}"));
+    program.push(format!("http://127.0.0.1:{port}{}", plan.target));
     parse(&child::run_guarded(&program)?)
 }
 
@@ -48,12 +64,6 @@ pub(crate) fn version() -> Option<String> {
 pub(crate) const MISSING: &str = "wrk is not installed: apt-get install wrk";
 
 const PROGRAM: &str = "wrk";
-
-fn pipeline_script(depth: u32) -> String {
-    format!(
-        "init = function(args)\n  local one = {{}}\n  for i = 1, {depth} do one[i] = wrk.format() end\n  all = table.concat(one)\nend\nrequest = function() return all end\n"
-    )
-}
 
 /// Reads wrk's report. A run in which anything failed is not a measurement.
 pub(crate) fn parse(text: &str) -> Result<Load, String> {
@@ -91,6 +101,10 @@ pub(crate) fn parse(text: &str) -> Result<Load, String> {
             .ok_or_else(unreadable)?,
         p50_ms: line("50%").and_then(milliseconds).ok_or_else(unreadable)?,
         p99_ms: line("99%").and_then(milliseconds).ok_or_else(unreadable)?,
+        received: line("received").and_then(|line| {
+            let (bytes, time) = line.strip_suffix(" us")?.split_once(" bytes in ")?;
+            Some((bytes.parse().ok()?, time.parse().ok()?))
+        }),
     })
 }
 

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::{fs, thread};
 
-use crate::options::Options;
-use crate::{load, nginx};
+use super::{load, nginx};
 
-pub(crate) fn describe(options: &Options) -> String {
+/// `load` says with how many connections and for how long.
+pub(crate) fn describe(load: &str) -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let missing = || "none".to_owned();
     let nginx = nginx::version_output("-v")
@@ -20,14 +20,8 @@ pub(crate) fn describe(options: &Options) -> String {
         load::version().unwrap_or_else(missing),
         compiler(),
     );
-    let pipeline = if options.pipeline > 1 {
-        format!(", {} requests pipelined", options.pipeline)
-    } else {
-        String::new()
-    };
     text.push_str(&format!(
-        "Load: wrk, 2 threads, {} connections{pipeline}, {} rounds of {} s, on the same machine over loopback.\n",
-        options.connections, options.rounds, options.seconds
+        "Load: wrk, 2 threads, {load}, on the same machine over loopback.\n"
     ));
     if cfg!(debug_assertions) {
         text.push_str("This is a build with debug assertions: its figures mean nothing.\n");

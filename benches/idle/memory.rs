@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::measure::Tree;
+use crate::harness::measure::Tree;
 
 /// After how long without a change a server is at rest; connections are parked after a second.
 const REST: Duration = Duration::from_secs(3);

@@ -14,10 +14,10 @@ use std::thread;
 
 use cloudgate::{App, Server};
 
-use crate::child;
+use crate::harness::child;
 
 /// The child's side: what the template's `main.rs` builds, on a free port; the current folder holds its files.
-pub(crate) fn serve() -> Result<(), String> {
+pub(crate) fn serve(_arguments: &[String]) -> Result<(), String> {
     let app = App::gather()
         .state(full::Visits::default())
         .templates("templates")

@@ -1,6 +1,7 @@
 //! Which five questions are asked, and what is the right answer to each?
 
-use crate::ask::Answer;
+use crate::harness::ask::Answer;
+use crate::harness::options::Named;
 use crate::site::Site;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,8 +13,8 @@ pub(crate) enum Case {
     Template,
 }
 
-impl Case {
-    pub(crate) const ALL: [Self; 5] = [
+impl Named for Case {
+    const ALL: &'static [Self] = &[
         Self::Html,
         Self::Png,
         Self::Simple,
@@ -21,7 +22,7 @@ impl Case {
         Self::Template,
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Html => "html",
             Self::Png => "png",
@@ -30,9 +31,11 @@ impl Case {
             Self::Template => "template",
         }
     }
+}
 
+impl Case {
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|case| case.name() == name)
+        Self::ALL.iter().copied().find(|case| case.name() == name)
     }
 
     /// The request target, query included.

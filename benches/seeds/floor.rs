@@ -9,7 +9,8 @@ use std::{fs, io};
 use may_minihttp::{HttpServer, HttpService, Request, Response};
 
 use crate::cases::{Case, SIMPLE_BODY};
-use crate::child;
+use crate::harness::child;
+use crate::harness::options::Named;
 use crate::site::Site;
 
 /// What the child has to be told, or why there is nothing to tell.

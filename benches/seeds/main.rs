@@ -13,6 +13,7 @@
 #![allow(clippy::print_stderr)] // Progress goes beside it, so that `cargo bench > table.md` holds the table alone.
 
 #[path = "../harness/mod.rs"]
+#[allow(dead_code, reason = "some of it only the other benches need")]
 mod harness;
 
 mod app;
@@ -20,46 +21,73 @@ mod cases;
 mod floor;
 mod nginx;
 mod options;
-mod rounds;
 mod selfcheck;
 mod servers;
 mod site;
-mod table;
 
 use std::process::ExitCode;
 
-use harness::{ask, child, limit, load, machine, measure};
+use harness::options::Named;
+use harness::rounds::{self, Cell, Row};
+use harness::table::measured;
+use harness::{Program, limit, machine, table};
+use options::Options;
+use servers::Server;
+use site::Site;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match arguments
-        .first()
-        .and_then(|first| first.strip_prefix("--child="))
-    {
-        Some(role) => child::play(role, &arguments[1..]),
-        None if arguments.iter().any(|argument| argument == "--bench") => bench(&arguments),
-        None => {
-            selfcheck::run();
-            println!(
-                "seeds: the harness reads its own samples rightly; `cargo bench --bench seeds` measures"
-            );
-            Ok(())
-        }
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("seeds: {reason}");
-            ExitCode::FAILURE
-        }
+    Program {
+        name: "seeds",
+        roles: &[("app", app::serve), ("floor", floor::serve)],
+        selfcheck: selfcheck::run,
+        bench,
     }
+    .run()
 }
 
 fn bench(arguments: &[String]) -> Result<(), String> {
-    let options = options::Options::read(arguments)?;
-    let site = site::Site::lay_out()?;
-    let rows = rounds::run(&options, &site)?;
-    println!("{}", machine::describe(&options));
-    println!("{}", table::render(&rows, &site));
+    let options = Options::read(arguments)?;
+    let site = Site::lay_out()?;
+    let cells: Vec<Vec<Cell<'_>>> = options
+        .cases
+        .iter()
+        .map(|&case| {
+            let cell = |&server: &Server| Cell {
+                case: case.name(),
+                server: server.name(),
+                start: Box::new({
+                    let (options, site) = (&options, &site);
+                    move || server.start(case, options, site)
+                }),
+            };
+            options.servers.iter().map(cell).collect()
+        })
+        .collect();
+    let rows = rounds::run("seeds", &cells, options.rounds);
+    let pipeline = if options.pipeline > 1 {
+        format!(", {} requests pipelined", options.pipeline)
+    } else {
+        String::new()
+    };
+    let load = format!(
+        "{} connections{pipeline}, {} rounds of {} s",
+        options.connections, options.rounds, options.seconds
+    );
+    println!("{}", machine::describe(&load));
+    println!("{}", table::render(&rows, notes(&rows, &site)));
     Ok(())
+}
+
+fn notes(rows: &[Row], site: &Site) -> Vec<String> {
+    let mut notes = vec![format!("The picture is `{}`.", site.png_target())];
+    if measured(rows, Server::Nginx.name()) {
+        notes.push(nginx::note());
+    }
+    if measured(rows, Server::MayMinihttp.name()) {
+        notes.push("may_minihttp: from memory, no files; its runtime ties its threads to cores, which no other row does.".to_owned());
+    }
+    if measured(rows, Server::Limit.name()) {
+        notes.push(limit::NOTE.to_owned());
+    }
+    notes
 }

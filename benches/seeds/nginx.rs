@@ -1,79 +1,31 @@
 //! How is nginx set up to give the same answers, at its best?
 
 use std::fs;
-use std::net::TcpListener;
-use std::path::Path;
-use std::process::Command;
-use std::thread;
 
 use crate::cases::SIMPLE_BODY;
-use crate::child::Running;
+use crate::harness::child::Running;
+use crate::harness::nginx;
 use crate::site::Site;
 
 pub(crate) fn start(site: &Site, connections: u32) -> Result<Running, String> {
-    let compiled_with =
-        version_output("-V").ok_or("nginx is not installed: apt-get install nginx")?;
-    // Another process may take the free port before nginx does.
-    start_once(site, connections, &compiled_with)
-        .or_else(|_| start_once(site, connections, &compiled_with))
+    nginx::start(site.folder(), |port| {
+        let filters = template_page(site, nginx::has_module(FILTER))?;
+        let http = http(port, &site.dir().display().to_string(), &filters);
+        Ok(nginx::config(site.folder(), connections, &http))
+    })
 }
 
-/// What `nginx -v` or `-V` says, or `None` if there is no nginx.
-pub(crate) fn version_output(flag: &str) -> Option<String> {
-    let output = Command::new(PROGRAM).arg(flag).output().ok()?;
-    Some(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-}
+/// The module that fills in the page of the template case.
+const FILTER: &str = "http_sub_module";
 
-const PROGRAM: &str = "nginx";
-
-fn start_once(site: &Site, connections: u32, compiled_with: &str) -> Result<Running, String> {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .map_err(|error| format!("no free port: {error}"))?
-        .port();
-    let filters = template_page(site, has_filter(compiled_with))?;
-    let config = config(port, connections, site.dir(), &filters);
-    let config = site.write("nginx.conf", config.as_bytes())?;
-    let prefix = format!("{}/", site.dir().display());
-    let program = [PROGRAM, "-p", &prefix, "-c", &config.display().to_string()].map(str::to_owned);
-    Running::start_guarded(&program, port, site.dir())
-}
-
-fn config(port: u16, connections: u32, dir: &Path, filters: &str) -> String {
-    let dir = dir.display();
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    // nginx sets memory aside for each; one worker may get all connections of a run.
-    let places = (connections + 64).max(1024);
-    // A root master would make its workers `nobody`, who cannot read the temporary folder.
-    let user = if rustix::process::geteuid().is_root() {
-        "user root;"
-    } else {
-        ""
-    };
+fn http(port: u16, dir: &str, filters: &str) -> String {
     format!(
-        r#"daemon off;
-{user}
-worker_processes {workers};
-pid {dir}/nginx.pid;
-error_log {dir}/nginx.log error;
-events {{ worker_connections {places}; }}
-http {{
-    access_log off;
-    # Files of a few kilobytes: measured 5.7 µs with a read and one write, 7.3 µs with sendfile, 6.8 with tcp_nopush too.
+        r#"# Files of a few kilobytes: measured 5.7 µs with a read and one write, 7.3 µs with sendfile, 6.8 with tcp_nopush too.
     sendfile off;
-    tcp_nodelay on;
-    keepalive_timeout 75s;
-    keepalive_requests 1000000000;
     open_file_cache max=1000 inactive=60s;
     open_file_cache_valid 30s;
     open_file_cache_min_uses 1;
-    client_body_temp_path {dir}/nginx-body;
-    proxy_temp_path {dir}/nginx-proxy;
-    fastcgi_temp_path {dir}/nginx-fastcgi;
-    uwsgi_temp_path {dir}/nginx-uwsgi;
-    scgi_temp_path {dir}/nginx-scgi;
     types {{ text/html html; image/png png; }}
-    charset utf-8;
     server {{
         listen 127.0.0.1:{port} backlog=4096;
         root {dir}/public;
@@ -90,9 +42,7 @@ http {{
             alias {dir}/template.html;
             {filters}
         }}
-    }}
-}}
-"#
+    }}"#
     )
 }
 
@@ -159,18 +109,14 @@ fn template_page(site: &Site, has_filter: bool) -> Result<String, String> {
     })
 }
 
-fn has_filter(compiled_with: &str) -> bool {
-    compiled_with.contains("--with-http_sub_module")
-}
-
 /// What a reader of the table has to know about this row.
-pub(crate) fn notes() -> Option<String> {
-    let template = if has_filter(&version_output("-V")?) {
+pub(crate) fn note() -> String {
+    let template = if nginx::has_module(FILTER) {
         "`sub_filter` over a file"
     } else {
         "the page filled in beforehand, for it was built without `sub_filter`"
     };
-    Some(format!(
+    format!(
         "nginx: full is a `return` of its variables (no shared counter), template is {template}; open_file_cache, no access log, no sendfile (faster so at these sizes)."
-    ))
+    )
 }

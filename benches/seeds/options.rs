@@ -1,9 +1,7 @@
-//! What did the person ask to be measured, and for how long?
-
-use std::env;
-use std::str::FromStr;
+//! Which settings does this bench have?
 
 use crate::cases::Case;
+use crate::harness::options::{choose, names, number};
 use crate::servers::Server;
 
 pub(crate) struct Options {
@@ -18,19 +16,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn read(arguments: &[String]) -> Result<Self, String> {
-        let only = env::var("BENCH_ONLY").unwrap_or_default();
-        let mut names: Vec<&str> = only
-            .split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-            .collect();
-        names.extend(
-            arguments
-                .iter()
-                .map(String::as_str)
-                .filter(|argument| !argument.starts_with('-')),
-        );
-        let (cases, servers) = choose(&names)?;
+        let (cases, servers) = choose(&names(arguments))?;
         Ok(Self {
             seconds: number("BENCH_SECONDS", 5, 1, 600)?,
             rounds: number("BENCH_ROUNDS", 3, 1, 99)?,
@@ -40,49 +26,4 @@ impl Options {
             servers,
         })
     }
-}
-
-/// Names of cases and of servers may be mixed; naming none of a kind means all of it.
-pub(crate) fn choose(names: &[&str]) -> Result<(Vec<Case>, Vec<Server>), String> {
-    let known = |name: &&&str| {
-        !Case::ALL.iter().any(|c| c.name() == **name)
-            && !Server::ALL.iter().any(|s| s.name() == **name)
-    };
-    if let Some(name) = names.iter().find(known) {
-        let all: Vec<&str> = Case::ALL
-            .iter()
-            .map(|c| c.name())
-            .chain(Server::ALL.iter().map(|s| s.name()))
-            .collect();
-        return Err(format!(
-            "nothing here is called `{name}`; choose among {}",
-            all.join(", ")
-        ));
-    }
-    let mut cases = Case::ALL.to_vec();
-    cases.retain(|case| names.contains(&case.name()));
-    let mut servers = Server::ALL.to_vec();
-    servers.retain(|server| names.contains(&server.name()));
-    Ok((
-        if cases.is_empty() {
-            Case::ALL.to_vec()
-        } else {
-            cases
-        },
-        if servers.is_empty() {
-            Server::ALL.to_vec()
-        } else {
-            servers
-        },
-    ))
-}
-
-fn number(name: &str, default: u32, least: u32, most: u32) -> Result<u32, String> {
-    let Ok(text) = env::var(name) else {
-        return Ok(default);
-    };
-    u32::from_str(&text)
-        .ok()
-        .filter(|value| (least..=most).contains(value))
-        .ok_or_else(|| format!("{name} is `{text}`; give a number from {least} to {most}"))
 }

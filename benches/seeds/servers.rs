@@ -1,8 +1,11 @@
 //! Which servers are compared, and how is each started for a case?
 
-use crate::ask;
 use crate::cases::Case;
-use crate::child::Running;
+use crate::harness::ask;
+use crate::harness::child::Running;
+use crate::harness::load::Plan;
+use crate::harness::options::Named;
+use crate::harness::rounds::Started;
 use crate::options::Options;
 use crate::site::Site;
 use crate::{floor, nginx};
@@ -15,11 +18,10 @@ pub(crate) enum Server {
     Limit,
 }
 
-impl Server {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Cloudgate, Self::Nginx, Self::MayMinihttp, Self::Limit];
+impl Named for Server {
+    const ALL: &'static [Self] = &[Self::Cloudgate, Self::Nginx, Self::MayMinihttp, Self::Limit];
 
-    pub(crate) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Cloudgate => "cloudgate",
             Self::Nginx => "nginx",
@@ -27,14 +29,16 @@ impl Server {
             Self::Limit => "limit",
         }
     }
+}
 
+impl Server {
     /// Starts it, checks its answer to the case, and hands it over running.
     pub(crate) fn start(
         self,
         case: Case,
         options: &Options,
         site: &Site,
-    ) -> Result<(Running, usize), String> {
+    ) -> Result<Started, String> {
         let running = match self {
             Self::Cloudgate => Running::start("app", &[], site.dir())?,
             Self::Nginx => nginx::start(site, options.connections)?,
@@ -45,10 +49,37 @@ impl Server {
                 Running::start("limit", &[model_answer(case, options, site)?], site.dir())?
             }
         };
-        let answer = ask::get(running.port, &case.target(site))?;
+        let answer = ask::get(running.port, &case.target(site), &[])?;
         case.check(&answer, site)?;
-        Ok((running, answer.raw.len()))
+        Ok(Started {
+            running,
+            answer_bytes: answer.raw.len(),
+            plan: plan(case, options, site)?,
+        })
     }
+}
+
+fn plan(case: Case, options: &Options, site: &Site) -> Result<Plan, String> {
+    let script = if options.pipeline > 1 {
+        Some(site.write("pipeline.lua", pipeline_script(options.pipeline).as_bytes())?)
+    } else {
+        None
+    };
+    Ok(Plan {
+        connections: options.connections,
+        warm_up: 1,
+        seconds: options.seconds,
+        patience: 2,
+        target: case.target(site),
+        headers: Vec::new(),
+        script,
+    })
+}
+
+fn pipeline_script(depth: u32) -> String {
+    format!(
+        "init = function(args)\n  local one = {{}}\n  for i = 1, {depth} do one[i] = wrk.format() end\n  all = table.concat(one)\nend\nrequest = function() return all end\n"
+    )
 }
 
 /// The file with the answer that the limit repeats: cloudgate's, byte for byte, or the next one's where there is no cloudgate.
@@ -59,11 +90,11 @@ fn model_answer(case: Case, options: &Options, site: &Site) -> Result<String, St
         let answer = [Server::Cloudgate, Server::Nginx, Server::MayMinihttp]
             .into_iter()
             .find_map(|server| {
-                let (running, _) = server
+                let started = server
                     .start(case, options, site)
                     .map_err(|error| reason = error)
                     .ok()?;
-                ask::get(running.port, &case.target(site)).ok()
+                ask::get(started.running.port, &case.target(site), &[]).ok()
             });
         let answer = answer.ok_or_else(|| format!("no answer to repeat: {reason}"))?;
         site.write(&format!("answer-{}", case.name()), &answer.raw)?;

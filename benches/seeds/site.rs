@@ -3,18 +3,15 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::child::Sweeper;
+use crate::harness::folder::Folder;
 
 /// A temporary copy of the template's files, as the generator would have written them.
 pub(crate) struct Site {
-    dir: PathBuf,
+    folder: Folder,
     html: Vec<u8>,
     png: Vec<u8>,
     png_target: String,
-    /// Removes `dir` when this process ends, however it ends.
-    _sweeper: Sweeper,
 }
 
 const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/template");
@@ -25,8 +22,8 @@ const NAME: &str = "my-app-1";
 
 impl Site {
     pub(crate) fn lay_out() -> Result<Self, String> {
-        let dir = fresh_dir()?;
-        let sweeper = Sweeper::watch(&dir)?;
+        let own = Folder::fresh()?;
+        let dir = own.path();
         for folder in ["public", "templates"] {
             let from = Path::new(TEMPLATE).join(folder);
             if from.is_dir() {
@@ -54,17 +51,20 @@ impl Site {
             html,
             png,
             png_target,
-            dir,
-            _sweeper: sweeper,
+            folder: own,
         })
     }
 
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     pub(crate) fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.path()
     }
 
     pub(crate) fn public(&self) -> PathBuf {
-        self.dir.join("public")
+        self.dir().join("public")
     }
 
     pub(crate) fn html(&self) -> &[u8] {
@@ -80,29 +80,8 @@ impl Site {
     }
 
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
-        let path = self.dir.join(name);
-        fs::write(&path, bytes)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        Ok(path)
+        self.folder.write(name, bytes)
     }
-}
-
-fn fresh_dir() -> Result<PathBuf, String> {
-    let moment = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |age| age.as_nanos());
-    let dir = std::env::temp_dir().join(format!(
-        "{}{}-{moment}",
-        Sweeper::PREFIX,
-        std::process::id()
-    ));
-    fs::create_dir(&dir).map_err(|error| {
-        format!(
-            "cannot make {}: {error}; set TMPDIR to a folder that can be written",
-            dir.display()
-        )
-    })?;
-    Ok(dir)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

@@ -3,17 +3,29 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cases::Case;
-use crate::load;
-use crate::measure;
-use crate::options::Options;
-use crate::servers::Server;
-use crate::site::Site;
+use super::child::Running;
+use super::load::{self, Plan};
+use super::measure;
+
+/// One server in one case: what is measured at a time.
+pub(crate) struct Cell<'b> {
+    pub(crate) case: &'static str,
+    pub(crate) server: &'static str,
+    /// Starts the server, checks its answer to the case, and hands it over running.
+    pub(crate) start: Box<dyn Fn() -> Result<Started, String> + 'b>,
+}
+
+pub(crate) struct Started {
+    pub(crate) running: Running,
+    /// Bytes of the answer with its head.
+    pub(crate) answer_bytes: usize,
+    pub(crate) plan: Plan,
+}
 
 /// A server's results in one case.
 pub(crate) struct Row {
-    pub(crate) case: Case,
-    pub(crate) server: Server,
+    pub(crate) case: &'static str,
+    pub(crate) server: &'static str,
     /// Bytes of the answer with its head, if it gave one.
     pub(crate) answer_bytes: Option<usize>,
     pub(crate) samples: Vec<Sample>,
@@ -28,6 +40,8 @@ pub(crate) struct Sample {
     pub(crate) p99_ms: f64,
     pub(crate) cpu_us: f64,
     pub(crate) peak_bytes: f64,
+    /// 0 where wrk was not asked to count them.
+    pub(crate) bytes_per_second: f64,
     /// The share of the machine that neither the server nor wrk used, and that was not idle: 0 to 1.
     pub(crate) foreign: f64,
 }
@@ -40,36 +54,42 @@ impl Sample {
     }
 }
 
-/// Servers change places from cell to cell, so that slow drift of the machine meets all of them.
-pub(crate) fn run(options: &Options, site: &Site) -> Result<Vec<Row>, String> {
+/// Answers from this size on are counted by their bytes: at the end of a run a good part of them is on its way.
+const COUNTED_BY_BYTES: usize = 64 * 1024;
+
+/// Measures the cells of each case in turn. Servers change places from cell to cell, so that slow drift of the machine meets
+/// all of them.
+pub(crate) fn run(title: &str, cases: &[Vec<Cell<'_>>], rounds: u32) -> Vec<Row> {
     raise_descriptor_limit();
-    let mut rows = Vec::new();
-    for &case in &options.cases {
-        for &server in &options.servers {
-            rows.push(open_row(case, server, options, site));
+    let mut seconds = 0;
+    let mut cells = 0;
+    let mut rows: Vec<Vec<Row>> = Vec::new();
+    for case in cases {
+        let mut block = Vec::new();
+        for cell in case {
+            let (row, plan) = open_row(cell);
+            if let Some(plan) = plan {
+                cells += rounds;
+                seconds += (plan.warm_up + plan.seconds + 1) * rounds;
+            }
+            block.push(row);
         }
+        rows.push(block);
     }
-    let cells = rows.iter().filter(|row| row.faults.is_empty()).count() as u32 * options.rounds;
-    eprintln!(
-        "seeds: {cells} cells, about {} min",
-        (cells * (options.seconds + 2)).div_ceil(60)
-    );
+    eprintln!("{title}: {cells} cells, about {} min", seconds.div_ceil(60));
     let mut done = 0;
-    let width = options.servers.len();
-    for round in 0..options.rounds as usize {
-        for (block, rows) in rows.chunks_mut(width).enumerate() {
+    for round in 0..rounds as usize {
+        for (block, (rows, case)) in rows.iter_mut().zip(cases).enumerate() {
+            let width = case.len();
             for turn in 0..width {
-                let row = &mut rows[(turn + round + block) % width];
+                let place = (turn + round + block) % width;
+                let (row, cell) = (&mut rows[place], &case[place]);
                 if row.samples.is_empty() && !row.faults.is_empty() {
                     continue;
                 }
                 done += 1;
-                eprint!(
-                    "seeds: [{done}/{cells}] {} {} ",
-                    row.case.name(),
-                    row.server.name()
-                );
-                match cell(row.case, row.server, options, site) {
+                eprint!("{title}: [{done}/{cells}] {} {} ", row.case, row.server);
+                match measured(cell) {
                     Ok(sample) => {
                         eprintln!(
                             "{:.0}/s {:.2} µs, {:.0} % foreign",
@@ -89,33 +109,41 @@ pub(crate) fn run(options: &Options, site: &Site) -> Result<Vec<Row>, String> {
             }
         }
     }
-    Ok(rows)
+    rows.into_iter().flatten().collect()
 }
 
 /// Tries the server once, so that a row that cannot be measured costs no time later.
-fn open_row(case: Case, server: Server, options: &Options, site: &Site) -> Row {
+fn open_row(cell: &Cell<'_>) -> (Row, Option<Plan>) {
     let mut row = Row {
-        case,
-        server,
+        case: cell.case,
+        server: cell.server,
         answer_bytes: None,
         samples: Vec::new(),
         faults: Vec::new(),
     };
-    match server.start(case, options, site) {
-        Ok((_, bytes)) => row.answer_bytes = Some(bytes),
+    let mut plan = None;
+    match (cell.start)() {
+        Ok(started) => {
+            row.answer_bytes = Some(started.answer_bytes);
+            plan = Some(started.plan);
+        }
         Err(reason) => row.faults.push(reason),
     }
     if load::version().is_none() {
         row.faults = vec![load::MISSING.to_owned()];
+        plan = None;
     }
-    row
+    (row, plan)
 }
 
 /// A fresh process for each cell: peak memory is this case's own, and no cell inherits another's heap.
-fn cell(case: Case, server: Server, options: &Options, site: &Site) -> Result<Sample, String> {
-    let (running, _) = server.start(case, options, site)?;
-    let target = case.target(site);
-    load::run(options, 1, site, running.port, &target)?;
+fn measured(cell: &Cell<'_>) -> Result<Sample, String> {
+    let Started {
+        running,
+        answer_bytes,
+        plan,
+    } = (cell.start)()?;
+    load::run(&plan, plan.warm_up, running.port)?;
     // Connections of the warm-up are still being closed.
     thread::sleep(Duration::from_millis(100));
 
@@ -125,19 +153,30 @@ fn cell(case: Case, server: Server, options: &Options, site: &Site) -> Result<Sa
         measure::machine_cpu(),
         Instant::now(),
     );
-    let load = load::run(options, options.seconds, site, running.port, &target)?;
+    let load = load::run(&plan, plan.seconds, running.port)?;
     let server_cpu = running.tree.cpu().saturating_sub(before.0);
     let load_cpu = measure::own_cpu().saturating_sub(before.1);
     let machine_cpu = measure::machine_cpu().saturating_sub(before.2);
     let capacity = before.3.elapsed().as_secs_f64()
         * thread::available_parallelism().map_or(1, usize::from) as f64;
 
+    let bytes_per_second = load
+        .received
+        .map_or(0.0, |(bytes, time)| bytes * 1e6 / time);
+    let (requests, per_second) = match load.received {
+        Some((bytes, _)) if answer_bytes >= COUNTED_BY_BYTES => (
+            bytes / answer_bytes as f64,
+            bytes_per_second / answer_bytes as f64,
+        ),
+        _ => (load.requests as f64, load.per_second),
+    };
     Ok(Sample {
-        per_second: load.per_second,
+        per_second,
         p50_ms: load.p50_ms,
         p99_ms: load.p99_ms,
-        cpu_us: server_cpu.as_secs_f64() * 1e6 / load.requests as f64,
+        cpu_us: server_cpu.as_secs_f64() * 1e6 / requests,
         peak_bytes: running.tree.peak_memory() as f64,
+        bytes_per_second,
         foreign: machine_cpu
             .saturating_sub(server_cpu + load_cpu)
             .as_secs_f64()

@@ -2,44 +2,63 @@
 
 use std::fmt::Write;
 
-use crate::nginx;
-use crate::rounds::{Row, Sample};
-use crate::servers::Server;
-use crate::site::Site;
+use super::rounds::{Row, Sample};
 
-const HEAD: &str = "\
-| case | server | requests/s | p50 ms | p99 ms | server CPU µs/request | peak resident MB | requests/s ÷ nginx | CPU ÷ nginx | CPU ÷ limit | foreign CPU % by round |
-|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|
-";
-
-pub(crate) fn render(rows: &[Row], site: &Site) -> String {
-    let mut text = HEAD.to_owned();
+/// The table, with a column of MB/s where wrk counted bytes, and the notes below it.
+pub(crate) fn render(rows: &[Row], own_notes: Vec<String>) -> String {
+    let with_bytes = rows
+        .iter()
+        .flat_map(|row| &row.samples)
+        .any(|sample| sample.bytes_per_second > 0.0);
+    let (title, rule, empty) = if with_bytes {
+        (" MB/s |", "--:|", " |")
+    } else {
+        ("", "", "")
+    };
+    let mut text = format!(
+        "\
+| case | server | requests/s |{title} p50 ms | p99 ms | server CPU µs/request | peak resident MB | requests/s ÷ nginx | CPU ÷ nginx | CPU ÷ limit | foreign CPU % by round |
+|---|---|--:|{rule}--:|--:|--:|--:|--:|--:|--:|---|
+"
+    );
     for row in rows {
         let _ = match figures(row) {
-            Some(own) => write_figures(&mut text, row, &own, rows),
+            Some(own) => write_figures(&mut text, row, &own, rows, with_bytes),
             None => writeln!(
                 text,
-                "| {} | {} | {} | | | | | | | | |",
-                row.case.name(),
-                row.server.name(),
+                "| {} | {} | {} |{empty} | | | | | | | | |",
+                row.case,
+                row.server,
                 row.faults.join("; ")
             ),
         };
     }
     text.push('\n');
-    for note in notes(rows, site) {
+    for note in notes(rows, own_notes) {
         let _ = writeln!(text, "- {note}");
     }
     text
 }
 
-fn write_figures(text: &mut String, row: &Row, own: &Figures, rows: &[Row]) -> std::fmt::Result {
-    let beside = |server: Server| {
+/// Whether the table has figures of this server.
+pub(crate) fn measured(rows: &[Row], server: &str) -> bool {
+    rows.iter()
+        .any(|row| row.server == server && !row.samples.is_empty())
+}
+
+fn write_figures(
+    text: &mut String,
+    row: &Row,
+    own: &Figures,
+    rows: &[Row],
+    with_bytes: bool,
+) -> std::fmt::Result {
+    let beside = |server: &str| {
         rows.iter()
             .find(|other| other.case == row.case && other.server == server)
             .and_then(figures)
     };
-    let (nginx, limit) = (beside(Server::Nginx), beside(Server::Limit));
+    let (nginx, limit) = (beside("nginx"), beside("limit"));
     let ratio = |of: f64, to: Option<f64>| {
         to.map_or_else(|| "–".to_owned(), |to| format!("{:.2}", of / to))
     };
@@ -55,11 +74,16 @@ fn write_figures(text: &mut String, row: &Row, own: &Figures, rows: &[Row]) -> s
         })
         .collect();
     foreign.extend(row.faults.iter().cloned());
+    let bytes = if with_bytes {
+        format!(" {} |", grouped(own.median.bytes_per_second / 1e6))
+    } else {
+        String::new()
+    };
     writeln!(
         text,
-        "| {} | {} | {}{} | {:.2} | {:.2} | {:.2} | {:.1} | {} | {} | {} | {} |",
-        row.case.name(),
-        row.server.name(),
+        "| {} | {} | {}{} |{bytes} {:.2} | {:.2} | {:.2} | {:.1} | {} | {} | {} | {} |",
+        row.case,
+        row.server,
         if own.noisy { "~" } else { "" },
         grouped(own.median.per_second),
         own.median.p50_ms,
@@ -105,6 +129,7 @@ fn figures(row: &Row) -> Option<Figures> {
             p99_ms: by(|sample| sample.p99_ms)?,
             cpu_us: by(|sample| sample.cpu_us)?,
             peak_bytes: by(|sample| sample.peak_bytes)?,
+            bytes_per_second: by(|sample| sample.bytes_per_second)?,
             foreign: by(|sample| sample.foreign)?,
         },
         noisy,
@@ -121,7 +146,11 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
+/// Whole thousands apart; below a hundred with two decimals.
 pub(crate) fn grouped(number: f64) -> String {
+    if number < 100.0 {
+        return format!("{number:.2}");
+    }
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -133,42 +162,22 @@ pub(crate) fn grouped(number: f64) -> String {
     text
 }
 
-fn notes(rows: &[Row], site: &Site) -> Vec<String> {
+fn notes(rows: &[Row], own: Vec<String>) -> Vec<String> {
     let mut notes = vec![
         format!(
             "Medians of the rounds in which other programs used less than {:.0} % of the machine; `!` marks the others, `~` a row that had no quiet round.",
             Sample::QUIET_BELOW * 100.0
         ),
-        "Every cell is a fresh process and one second of warm-up. Memory is the sum of VmHWM over the server's processes.".to_owned(),
+        "Every cell is a fresh process and a second or more of warm-up. Memory is the sum of VmHWM over the server's processes.".to_owned(),
     ];
-    let measured = |server: Server| {
-        rows.iter()
-            .any(|row| row.server == server && !row.samples.is_empty())
-    };
-    if measured(Server::Nginx) {
-        notes.extend(nginx::notes());
-    }
-    if measured(Server::MayMinihttp) {
-        notes.push("may_minihttp: from memory, no files; its runtime ties its threads to cores, which no other row does.".to_owned());
-    }
-    if measured(Server::Limit) {
-        notes.push("limit: bare epoll loops that look for the blank line and repeat cloudgate's own answer, byte for byte (another's where cloudgate gave none).".to_owned());
-    }
+    notes.extend(own);
     let sizes: Vec<String> = rows
         .iter()
-        .filter_map(|row| {
-            Some(format!(
-                "{} {} {}",
-                row.case.name(),
-                row.server.name(),
-                row.answer_bytes?
-            ))
-        })
+        .filter_map(|row| Some(format!("{} {} {}", row.case, row.server, row.answer_bytes?)))
         .collect();
     notes.push(format!(
-        "Bytes of an answer with its head: {}. The picture is `{}`.",
-        sizes.join(", "),
-        site.png_target()
+        "Bytes of an answer with its head: {}.",
+        sizes.join(", ")
     ));
     notes
 }
