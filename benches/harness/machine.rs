@@ -12,11 +12,11 @@ pub(crate) fn describe(load: &str) -> String {
     let nginx = nginx::version_output("-v")
         .map_or_else(missing, |text| text.replace("nginx version: ", ""));
     let mut text = format!(
-        "Machine: {}, {cores} cores, Linux {}; {nginx}; {}; {}.\n",
+        "Machine: {}, {cores} cores, Linux {} with {} for TCP; {nginx}; {}; {}.\n",
         processor(),
-        fs::read_to_string("/proc/sys/kernel/osrelease")
-            .unwrap_or_default()
-            .trim(),
+        setting("kernel/osrelease"),
+        // It counts: bbr sends in portions by a timer, over loopback too.
+        setting("net/ipv4/tcp_congestion_control"),
         load::version().unwrap_or_else(missing),
         compiler(),
     );
@@ -27,6 +27,11 @@ pub(crate) fn describe(load: &str) -> String {
         text.push_str("This is a build with debug assertions: its figures mean nothing.\n");
     }
     text
+}
+
+fn setting(name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/sys/{name}"));
+    text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 fn processor() -> String {
