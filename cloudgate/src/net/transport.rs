@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, shutdown};
 
 use super::deadline::Registration;
 use super::home::{self, Socket};
@@ -98,7 +98,13 @@ impl Duplex for Plain {
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.check_cut()?;
-        Ok(rustix::io::writev(self.socket.get(), pieces)?)
+        // `writev` would raise SIGPIPE where the peer is gone, which ends a program that has not ignored it.
+        Ok(rustix::net::sendmsg(
+            self.socket.get(),
+            pieces,
+            &mut SendAncillaryBuffer::default(),
+            SendFlags::NOSIGNAL,
+        )?)
     }
 
     #[cfg(target_os = "linux")]
