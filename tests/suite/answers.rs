@@ -111,6 +111,64 @@ fn a_file_is_downloaded_whole_and_one_that_is_not_there_is_a_404() {
 }
 
 #[test]
+fn a_download_that_broke_off_goes_on_and_a_known_one_does_not_come_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.bin");
+    let content: Vec<u8> = (0..700_000).map(|at| (at % 251) as u8).collect();
+    std::fs::write(&path, &content).expect("a file");
+    let server = start(App::new().get("/a", move || Download::file(&path)));
+    let mut wire = Wire::open(server.addr());
+    let mut ask = |fields: &str| {
+        wire.send(format!("GET /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+        wire.answer()
+    };
+    let whole = ask("");
+    assert_eq!((whole.status, whole.body.len()), (200, content.len()));
+    assert_eq!(whole.header("accept-ranges"), Some("bytes"));
+    let tag = whole.header("etag").expect("an entity-tag").to_owned();
+    let rest = ask("Range: bytes=1000-\r\n");
+    assert_eq!(rest.status, 206);
+    assert_eq!(
+        rest.header("content-range"),
+        Some("bytes 1000-699999/700000")
+    );
+    assert!(rest.body == content[1000..]);
+    let parts = ask("Range: bytes=5-104,-200000\r\n");
+    assert_eq!(parts.status, 206);
+    let boundary = parts
+        .header("content-type")
+        .and_then(|value| value.split_once("; boundary="));
+    let boundary = boundary.expect("a boundary").1;
+    let mut want = Vec::new();
+    for (line_break, start, end) in [("", 5, 105), ("\r\n", 500_000, 700_000)] {
+        let last = end - 1;
+        want.extend_from_slice(
+            format!(
+                "{line_break}--{boundary}\r\nContent-Type: application/octet-stream\r\n\
+                 Content-Range: bytes {start}-{last}/700000\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        want.extend_from_slice(&content[start..end]);
+    }
+    want.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    assert!(
+        parts.body == want,
+        "{} bytes, not {}",
+        parts.body.len(),
+        want.len()
+    );
+    let past = ask("Range: bytes=700000-\r\n");
+    assert_eq!(
+        (past.status, past.header("content-range")),
+        (416, Some("bytes */700000"))
+    );
+    let known = ask(&format!("If-None-Match: {tag}\r\nRange: bytes=1-2\r\n"));
+    assert_eq!((known.status, known.body.len()), (304, 0));
+    assert_eq!(ask("If-Match: \"other\"\r\n").status, 412);
+}
+
+#[test]
 fn events_end_by_themselves_when_the_server_stops() {
     let server = start(App::new().get("/events", || {
         Sse::new(|events| {
