@@ -1,6 +1,5 @@
 //! How does a worker get what is kept without waiting for the other workers?
 
-use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use super::flight::{Flight, Flights};
 use super::store::{Entry, Left, Store};
 #[cfg(target_os = "linux")]
 use super::watch;
-use super::{FORMS, Key};
+use super::{ByForm, Key};
 #[cfg(test)]
 use crate::message::clock::Clock;
 use crate::message::clock::nanoseconds;
@@ -77,7 +76,7 @@ pub(super) struct Inner<L: Load> {
 /// What one worker has of the store. Its lock is taken by others only to remove something, and two never
 /// lie on one cache line.
 #[repr(align(128))]
-struct Share<V>(Mutex<[HashMap<Arc<str>, Held<V>>; FORMS]>);
+struct Share<V>(Mutex<ByForm<Held<V>>>);
 
 struct Held<V> {
     value: Arc<V>,
@@ -349,7 +348,7 @@ impl<L: Load> Drop for Inner<L> {
 }
 
 impl<V> Share<V> {
-    fn lock(&self) -> MutexGuard<'_, [HashMap<Arc<str>, Held<V>>; FORMS]> {
+    fn lock(&self) -> MutexGuard<'_, ByForm<Held<V>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -486,7 +485,9 @@ impl<L: Load> Cache<L> {
 
     /// How many values the shares hold.
     pub(crate) fn held(&self) -> usize {
-        let count = |share: &Share<L::Value>| share.lock().iter().map(HashMap::len).sum::<usize>();
-        self.0.shares.iter().map(count).sum()
+        let shares = self.0.shares.iter();
+        shares
+            .flat_map(|share| share.lock().each_ref().map(|held| held.len()))
+            .sum()
     }
 }

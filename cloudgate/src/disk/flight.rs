@@ -1,10 +1,9 @@
 //! How is a thing fetched once, however many ask for it at the same time?
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{FORMS, Key};
+use super::{ByForm, Key};
 use crate::net::home::Parker;
 
 /// One piece of work, and who waits for it. No thread is held up by a coroutine that waits.
@@ -61,7 +60,7 @@ impl<T: Clone> Flight<T> {
 }
 
 /// All the work that is being done, by key.
-pub(super) struct Flights<T>(Mutex<[HashMap<Arc<str>, Arc<Flight<T>>>; FORMS]>);
+pub(super) struct Flights<T>(Mutex<ByForm<Arc<Flight<T>>>>);
 
 impl<T: Clone> Flights<T> {
     pub(super) fn new() -> Flights<T> {

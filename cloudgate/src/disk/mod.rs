@@ -23,6 +23,9 @@ mod store;
 #[cfg(target_os = "linux")]
 mod watch;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 pub(crate) use cache::{Cache, Load};
 pub(crate) use content::{Content, Snapshot, read};
 
@@ -39,6 +42,9 @@ pub(crate) struct Key<'a> {
 
 /// How many forms a name can have.
 const FORMS: usize = 8;
+
+/// Things by name, a table for each form: so they are found by a name that is only borrowed.
+type ByForm<T> = [HashMap<Arc<str>, T>; FORMS];
 
 impl Key<'_> {
     /// Where the form stands in a table of [`FORMS`].

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::{FORMS, Key};
+use super::{ByForm, Key};
 
 /// The bytes that an entry counts besides its value and its name.
 pub(super) const ENTRY_BYTES: u64 = 256;
@@ -98,7 +98,7 @@ type Folders<V> = HashMap<Arc<Path>, HashMap<Box<str>, Vec<Arc<Entry<V>>>>>;
 
 /// All entries. To be locked for moments; values are dropped by the caller, after the lock.
 pub(super) struct Store<V> {
-    entries: [HashMap<Arc<str>, Arc<Entry<V>>>; FORMS],
+    entries: ByForm<Arc<Entry<V>>>,
     young: VecDeque<Weak<Entry<V>>>,
     old: VecDeque<Weak<Entry<V>>>,
     folders: Folders<V>,
@@ -113,7 +113,7 @@ pub(super) type Left<V> = Vec<Arc<Entry<V>>>;
 impl<V> Store<V> {
     pub(super) fn new(most_bytes: u64) -> Store<V> {
         Store {
-            entries: std::array::from_fn(|_| HashMap::new()),
+            entries: ByForm::default(),
             young: VecDeque::new(),
             old: VecDeque::new(),
             folders: HashMap::new(),

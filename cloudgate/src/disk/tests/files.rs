@@ -182,7 +182,7 @@ fn edit(path: &std::path::Path, history: &Mutex<History>, seed: &mut u64) {
             let end = content.len().min(start + fresh.len());
             let piece = &fresh[..end - start];
             now(Some(content.clone()), &mut || {
-                file.write_all(piece).unwrap()
+                file.write_all(piece).unwrap();
             });
         }
     }

@@ -19,10 +19,7 @@ use crate::services::coding::{Coding, accept};
 const ALLOW: &str = "GET, HEAD, OPTIONS";
 
 /// A folder, or several, as a site.
-pub(super) struct Site {
-    loader: Arc<Loader>,
-    cache: Cache<Arc<Loader>>,
-}
+pub(super) struct Site(Cache<Arc<Loader>>);
 
 /// What a path comes to.
 enum Target<'p> {
@@ -37,15 +34,11 @@ enum Target<'p> {
 
 impl Site {
     pub(super) fn new(loader: Loader, most_bytes: u64) -> Site {
-        let loader = Arc::new(loader);
-        Site {
-            cache: Cache::new(Arc::clone(&loader), most_bytes),
-            loader,
-        }
+        Site(Cache::new(Arc::new(loader), most_bytes))
     }
 
     pub(super) fn answer(&self, request: &Request<'_>) -> Response {
-        let rules = &self.loader.rules;
+        let rules = &self.0.loader().rules;
         let path = match SafePath::of(request.local_path(), rules.dot_names) {
             Ok(path) => path,
             Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => {
@@ -84,7 +77,7 @@ impl Site {
 
     fn get(&self, name: &str, coding: Option<Coding>) -> io::Result<Arc<Known>> {
         let form = form(coding);
-        self.cache.get(Key { name, form })
+        self.0.get(Key { name, form })
     }
 
     /// The file of this name, if it is one.
@@ -94,7 +87,7 @@ impl Site {
     }
 
     fn find<'p>(&self, request: &Request<'_>, path: &'p SafePath<'_>) -> io::Result<Target<'p>> {
-        let rules = &self.loader.rules;
+        let rules = &self.0.loader().rules;
         let name = path.as_str();
         let asked = request.path();
         if path.names_folder() {
@@ -141,7 +134,7 @@ impl Site {
 
     /// The page that answers for a folder.
     fn index_of(&self, path: &SafePath<'_>) -> io::Result<Option<(String, Arc<Known>)>> {
-        for index in &self.loader.rules.index {
+        for index in &self.0.loader().rules.index {
             let name = path.join(index);
             if let Some(known) = self.file(&name)? {
                 return Ok(Some((name, known)));
@@ -174,7 +167,7 @@ impl Site {
 
     /// The answer where there is nothing at the path; `None` for one that is not shown.
     fn answer_missing(&self, request: &Request<'_>, path: Option<&SafePath<'_>>) -> Response {
-        let rules = &self.loader.rules;
+        let rules = &self.0.loader().rules;
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return Response::error(StatusCode::NOT_FOUND);
         }
@@ -220,7 +213,7 @@ impl Site {
     }
 
     fn list(&self, request: &Request<'_>, path: &SafePath<'_>) -> Response {
-        let loader = Arc::clone(&self.loader);
+        let loader = Arc::clone(self.0.loader());
         let name = path.as_str().to_owned();
         let listed = home::try_blocking(move || {
             let mut missing = io::Error::from(io::ErrorKind::NotFound);
