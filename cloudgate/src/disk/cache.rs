@@ -44,6 +44,11 @@ pub(crate) trait Load: Send + Sync + 'static {
     /// Whether the value is what `load` would give now.
     fn is_current(&self, key: Key<'_>, value: &Self::Value) -> bool;
 
+    /// As [`Load::is_current`], for a worker: `None` where the answer would have to be waited for.
+    fn is_current_at_once(&self, _key: Key<'_>, _value: &Self::Value) -> Option<bool> {
+        None
+    }
+
     /// The bytes that it holds; `u64::MAX` for what is not to be kept.
     fn cost(&self, value: &Self::Value) -> u64;
 
@@ -81,14 +86,6 @@ struct Share<V>(Mutex<ByForm<Held<V>>>);
 struct Held<V> {
     value: Arc<V>,
     entry: Arc<Entry<V>>,
-}
-
-/// What a share knows of a key.
-enum Found<V> {
-    Fresh(Arc<V>),
-    /// To be given out, and to be compared with the disk meanwhile.
-    Ageing(Arc<V>),
-    Nothing,
 }
 
 /// What came of a flight.
@@ -143,24 +140,15 @@ impl<L: Load> Cache<L> {
         loop {
             let share = home::current().map_or(SHARES - 1, |worker| worker % (SHARES - 1));
             let now = inner.now();
-            match inner.shares[share].find(key, now) {
-                Found::Fresh(value) => return Ok(value),
-                Found::Ageing(value) => {
-                    inner.compare_meanwhile(key);
-                    return Ok(value);
-                }
-                Found::Nothing => {}
+            if let Some(value) = inner.shares[share].find(key, now) {
+                return Ok(value);
             }
             let stored = inner.store().look(key).cloned();
-            if let Some(entry) = stored {
-                let age = entry.age(now);
-                if age < FRESH {
-                    entry.note_use();
-                    if age >= COMPARE_AFTER {
-                        inner.compare_meanwhile(key);
-                    }
-                    return Ok(inner.hold(share, &entry));
-                }
+            if let Some(entry) = stored
+                && inner.is_right(key, &entry, now)
+            {
+                entry.note_use();
+                return Ok(inner.hold(share, &entry));
             }
             match inner.bring(key) {
                 Landing::Kept(entry) => return Ok(inner.hold(share, &entry)),
@@ -213,6 +201,32 @@ impl<L: Load> Inner<L> {
             for share in entry.holders() {
                 self.shares[share].remove(entry);
             }
+        }
+    }
+
+    /// Whether the entry can be given out. One that ages is compared with the disk: here, if that takes no
+    /// waiting, and else meanwhile by somebody who may wait.
+    fn is_right(self: &Arc<Self>, key: Key<'_>, entry: &Arc<Entry<L::Value>>, now: u64) -> bool {
+        let age = entry.age(now);
+        if age < COMPARE_AFTER {
+            return true;
+        }
+        match self.loader.is_current_at_once(key, &entry.value) {
+            Some(true) => {
+                entry.checked.store(now, Ordering::SeqCst);
+                true
+            }
+            Some(false) => {
+                if self.store().remove(entry) {
+                    self.take_from_shares(&vec![Arc::clone(entry)]);
+                }
+                false
+            }
+            None if age < FRESH => {
+                self.compare_meanwhile(key);
+                true
+            }
+            None => false,
         }
     }
 
@@ -352,22 +366,14 @@ impl<V> Share<V> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, key: Key<'_>, now: u64) -> Found<V> {
+    fn find(&self, key: Key<'_>, now: u64) -> Option<Arc<V>> {
         let held = self.lock();
-        let Some(held) = held[key.place()].get(key.name) else {
-            return Found::Nothing;
-        };
-        let age = held.entry.age(now);
-        if age >= FRESH || held.entry.gone.load(Ordering::Acquire) {
-            return Found::Nothing;
+        let held = held[key.place()].get(key.name)?;
+        if held.entry.age(now) >= COMPARE_AFTER || held.entry.gone.load(Ordering::Acquire) {
+            return None;
         }
         held.entry.note_use();
-        let value = Arc::clone(&held.value);
-        if age < COMPARE_AFTER {
-            Found::Fresh(value)
-        } else {
-            Found::Ageing(value)
-        }
+        Some(Arc::clone(&held.value))
     }
 
     fn copy_of(&self, entry: &Arc<Entry<V>>) -> Option<Arc<V>> {

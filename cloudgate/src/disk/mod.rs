@@ -19,6 +19,7 @@ mod cache;
 mod content;
 mod flight;
 pub(crate) mod reader;
+mod sealed;
 mod store;
 #[cfg(target_os = "linux")]
 mod watch;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 pub(crate) use cache::{Cache, Load};
 pub(crate) use content::{Content, Snapshot, read};
+pub(crate) use sealed::Sealed;
 
 /// What is looked for: a name, and which form of it.
 ///

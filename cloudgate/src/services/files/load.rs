@@ -3,7 +3,8 @@
 //! A file has forms: as it is, and one for each content coding. A coded form is the file that lies beside
 //! it under the coding's name (`app.js.br`), if it is no older, and else what comes of compressing it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,13 +16,16 @@ use ring::digest;
 
 use super::rules::Rules;
 use super::source::{Kind, Read, Source, Stamp, is_missing};
-use crate::disk::{Content, Key, Load};
+use crate::disk::{Content, Key, Load, Sealed};
 use crate::message::conditional::Validators;
 use crate::message::{Body, FileRange, FileVersion, Headers};
 use crate::services::coding::{Coding, encoder};
 
 /// The largest file that is kept in memory, in bytes. Larger ones are kept open, and sent by the system.
 const LARGEST_KEPT: u64 = 1 << 20;
+
+/// Files in memory that are larger, in bytes, are sealed: below, the system is not quicker to send them.
+const LARGEST_COPIED: usize = 64 << 10;
 
 /// What an open file counts in the room of the cache, in bytes: descriptors are a room of their own.
 const OPEN_COST: u64 = 256 << 10;
@@ -34,8 +38,8 @@ const LEVEL: u32 = 6;
 
 /// A file in one form, with everything that an answer needs.
 pub(super) struct Representation {
-    content: Content,
-    stamp: Stamp,
+    held_as: HeldAs,
+    length: u64,
     pub(super) validators: Validators,
     /// The fields of a 200.
     pub(super) headers: Headers,
@@ -45,6 +49,13 @@ pub(super) struct Representation {
     pub(super) varies: bool,
     /// The bytes of memory that it takes.
     held: u64,
+}
+
+enum HeldAs {
+    Bytes(Bytes),
+    Sealed(Sealed),
+    /// The file itself, which may change.
+    Open(Arc<File>, Option<FileVersion>),
 }
 
 /// What is known of a path, in one form.
@@ -72,6 +83,12 @@ struct Seen {
     /// Whether the content can be relied on for as long as nothing else is found.
     settled: bool,
 }
+
+/// What lies at a path, in which of the sources, and what lies beside it for a coding.
+type Found = (Option<(usize, Kind)>, Option<Stamp>);
+
+/// How a source is looked at: [`Source::kind`], or at once.
+type Look = fn(&Source, &str) -> io::Result<Kind>;
 
 /// Makes what is known of a path.
 pub(super) struct Loader {
@@ -101,24 +118,21 @@ fn coding(form: u8) -> Option<Coding> {
 impl Representation {
     /// The whole of it.
     pub(super) fn body(&self) -> Body {
-        match (&self.content, self.stamp.version) {
-            (Content::Memory(bytes), _) => Body::Bytes(bytes.clone()),
-            (Content::Open(file), version) => {
-                let range = FileRange::new(Arc::clone(file), 0, self.stamp.length);
-                Body::File(match version {
-                    Some(version) => range.of_version(version),
-                    None => range,
-                })
-            }
+        let whole = |file: &Arc<File>| FileRange::new(Arc::clone(file), 0, self.length);
+        match &self.held_as {
+            HeldAs::Bytes(bytes) => Body::Bytes(bytes.clone()),
+            HeldAs::Sealed(sealed) => Body::File(whole(sealed.file())),
+            HeldAs::Open(file, None) => Body::File(whole(file)),
+            HeldAs::Open(file, Some(version)) => Body::File(whole(file).of_version(*version)),
         }
     }
 }
 
 impl Loader {
     /// What lies at this path, and in which source: the first one that has something there.
-    fn find(&self, name: &str) -> io::Result<Option<(usize, Kind)>> {
+    fn find(&self, name: &str, look: Look) -> io::Result<Option<(usize, Kind)>> {
         for (index, source) in self.sources.iter().enumerate() {
-            match source.kind(name) {
+            match look(source, name) {
                 Ok(kind) => return Ok(Some((index, kind))),
                 Err(error) if is_missing(&error) => {}
                 Err(error) => return Err(error),
@@ -128,7 +142,7 @@ impl Loader {
     }
 
     fn load_plain(&self, name: &str) -> io::Result<Known> {
-        let plain = self.find(name)?;
+        let plain = self.find(name, Source::kind)?;
         let known = |what, settled| Known {
             what,
             seen: Seen {
@@ -153,7 +167,7 @@ impl Loader {
                 Ok(known)
             }
             Err(error) if is_missing(&error) => {
-                if error.kind() == io::ErrorKind::PermissionDenied {
+                if error.kind() == ErrorKind::PermissionDenied {
                     log::warn!(
                         "{name} is there, but this program may not read it, so clients get a 404: {error}"
                     );
@@ -166,7 +180,7 @@ impl Loader {
     }
 
     fn load_coded(&self, name: &str, coding: Coding) -> io::Result<Known> {
-        let (plain, coded) = self.find_coded(name, coding)?;
+        let (plain, coded) = self.find_coded(name, coding, Source::kind)?;
         let known = |what| Known {
             what,
             seen: Seen {
@@ -221,27 +235,32 @@ impl Loader {
     }
 
     /// What lies at the path, and what lies beside it for this coding.
-    #[allow(clippy::type_complexity)]
-    fn find_coded(
-        &self,
-        name: &str,
-        coding: Coding,
-    ) -> io::Result<(Option<(usize, Kind)>, Option<Stamp>)> {
-        let plain = self.find(name)?;
-        let coded = plain.and_then(|(index, _)| {
-            match self.sources[index].kind(&beside(name, coding)) {
-                Ok(Kind::File(stamp)) => Some(stamp),
-                // Whatever keeps it from being seen, the file itself can be sent.
-                Ok(Kind::Folder) | Err(_) => None,
-            }
-        });
-        Ok((plain, coded))
+    fn find_coded(&self, name: &str, coding: Coding, look: Look) -> io::Result<Found> {
+        let plain = self.find(name, look)?;
+        let Some((index, _)) = plain else {
+            return Ok((None, None));
+        };
+        match look(&self.sources[index], &beside(name, coding)) {
+            Ok(Kind::File(stamp)) => Ok((plain, Some(stamp))),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Err(error),
+            // Whatever keeps it from being seen, the file itself can be sent.
+            Ok(Kind::Folder) | Err(_) => Ok((plain, None)),
+        }
+    }
+
+    /// What is found for a key, or why that cannot be told.
+    fn look_up(&self, key: Key<'_>, look: Look) -> io::Result<Found> {
+        match coding(key.form) {
+            None => Ok((self.find(key.name, look)?, None)),
+            Some(coding) => self.find_coded(key.name, coding, look),
+        }
     }
 
     /// What an answer needs of this content of the file of this name.
     fn represent(&self, name: &str, read: Read, coding: Option<Coding>) -> Representation {
         let content_type = self.rules.content_type(name);
-        let varies = self.rules.varies(&content_type);
+        let coding = coding.or(own_coding(name));
+        let varies = self.rules.varies(name, &content_type);
         let validators = Validators::new(entity_tag(&read), read.stamp.modified);
         let mut headers = Headers::new();
         let mut not_modified = Headers::new();
@@ -269,22 +288,40 @@ impl Loader {
         add("Accept-Ranges", "bytes", true);
         add("X-Content-Type-Options", "nosniff", true);
         let head = 2 * (headers.wire().len() + not_modified.wire().len()) as u64;
-        let held = match (&read.content, read.stamp.version) {
-            // A part of the program, which is in memory anyway.
-            (Content::Memory(_), None) if coding.is_none() => head,
-            (Content::Memory(bytes), _) => head + bytes.len() as u64,
-            (Content::Open(_), _) => head + OPEN_COST,
+        let (held_as, held) = match read.content {
+            Content::Open(file) => (HeldAs::Open(file, read.stamp.version), OPEN_COST),
+            Content::Memory(bytes) => {
+                let length = bytes.len() as u64;
+                let sealed = (bytes.len() > LARGEST_COPIED)
+                    .then(|| Sealed::new(&bytes))
+                    .flatten();
+                match sealed {
+                    Some(sealed) => (HeldAs::Sealed(sealed), length),
+                    // A part of the program is in memory anyway.
+                    None if read.stamp.version.is_none() && coding.is_none() => {
+                        (HeldAs::Bytes(bytes), 0)
+                    }
+                    None => (HeldAs::Bytes(bytes), length),
+                }
+            }
         };
         Representation {
-            content: read.content,
-            stamp: read.stamp,
+            held_as,
+            length: read.stamp.length,
             validators,
             headers,
             not_modified,
             varies,
-            held,
+            held: head + held,
         }
     }
+}
+
+/// The coding that files of this name are in by themselves: SVG that has been through gzip has the media type of
+/// SVG, and would be no picture without that word.
+pub(super) fn own_coding(name: &str) -> Option<Coding> {
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    ending.eq_ignore_ascii_case("svgz").then_some(Coding::Gzip)
 }
 
 /// The name of what lies beside a file for this coding.
@@ -333,14 +370,22 @@ impl Load for Arc<Loader> {
     }
 
     fn is_current(&self, key: Key<'_>, known: &Known) -> bool {
-        let found = match coding(key.form) {
-            None => self.find(key.name).map(|plain| (plain, None)),
-            Some(coding) => self.find_coded(key.name, coding),
-        };
-        known.seen.settled && found.is_ok_and(|found| found == (known.seen.plain, known.seen.coded))
+        self.look_up(key, Source::kind)
+            .is_ok_and(|found| found == (known.seen.plain, known.seen.coded))
+    }
+
+    fn is_current_at_once(&self, key: Key<'_>, known: &Known) -> Option<bool> {
+        match self.look_up(key, Source::kind_at_once) {
+            Ok(found) => Some(found == (known.seen.plain, known.seen.coded)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            Err(_) => Some(false),
+        }
     }
 
     fn cost(&self, known: &Known) -> u64 {
+        if !known.seen.settled {
+            return u64::MAX;
+        }
         match &known.what {
             What::File(file) => file.held,
             What::Folder | What::Missing | What::NoSuchForm => 0,
@@ -355,11 +400,12 @@ impl Load for Arc<Loader> {
                 headers.share();
                 not_modified.share();
                 What::File(Box::new(Representation {
-                    content: match &file.content {
-                        Content::Memory(bytes) => Content::Memory(Bytes::from_owner(bytes.clone())),
-                        Content::Open(file) => Content::Open(Arc::clone(file)),
+                    held_as: match &file.held_as {
+                        HeldAs::Bytes(bytes) => HeldAs::Bytes(Bytes::from_owner(bytes.clone())),
+                        HeldAs::Sealed(sealed) => HeldAs::Sealed(sealed.clone()),
+                        HeldAs::Open(file, version) => HeldAs::Open(Arc::clone(file), *version),
                     },
-                    stamp: file.stamp,
+                    length: file.length,
                     validators: file.validators.clone(),
                     headers,
                     not_modified,

@@ -5,7 +5,7 @@
 //! the same rules. Where links may lead out of the folder, that is said in [`Links`].
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +36,8 @@ pub(super) struct Root {
 struct Opened {
     folder: Arc<OwnedFd>,
     identity: (u64, u64),
+    /// Whether what its file system remembers of a file is in this machine's memory.
+    answers_at_once: bool,
 }
 
 /// Nonblocking, or opening a FIFO would wait for its writer.
@@ -96,8 +98,8 @@ impl Root {
         // What lies there is looked at before it is opened, and once more after, for it may have changed.
         match FileType::from_raw_mode(rustix::fs::fstat(self.look_beneath(path)?)?.st_mode) {
             FileType::RegularFile => self.open_with(path, FLAGS).map(File::from),
-            FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
-            _ => Err(io::ErrorKind::InvalidInput.into()),
+            FileType::Directory => Err(ErrorKind::IsADirectory.into()),
+            _ => Err(ErrorKind::InvalidInput.into()),
         }
     }
 
@@ -107,6 +109,31 @@ impl Root {
     /// As [`Root::open_beneath`], whatever it is that lies there.
     pub(super) fn look_beneath(&self, path: &str) -> io::Result<OwnedFd> {
         self.open_with(path, LOOK)
+    }
+
+    /// As [`Root::look_beneath`], for a worker: answers only where the system knows the answer, and is
+    /// `WouldBlock` where somebody would have to look at the disk.
+    pub(super) fn look_at_once(&self, path: &str) -> io::Result<OwnedFd> {
+        #[cfg(target_os = "linux")]
+        if self.opened().answers_at_once {
+            use rustix::fs::{ResolveFlags, openat2};
+            let mut rules =
+                ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
+            if self.links == Links::Beneath {
+                rules |= ResolveFlags::BENEATH;
+            }
+            let folder = self.folder()?;
+            let path = if path.is_empty() { "." } else { path };
+            return match openat2(&*folder, path, LOOK, Mode::empty(), rules) {
+                // A link out, or a file system of another kind mounted in it: not for a worker to find out.
+                Err(Errno::XDEV | Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
+                    Err(ErrorKind::WouldBlock.into())
+                }
+                other => opened(other),
+            };
+        }
+        let _ = path;
+        Err(ErrorKind::WouldBlock.into())
     }
 
     /// Opens a folder beneath this one, to list it. May block.
@@ -150,10 +177,37 @@ impl Opened {
         )?;
         let metadata = rustix::fs::fstat(&folder)?;
         Ok(Opened {
+            answers_at_once: is_local(&folder),
             folder: Arc::new(folder),
             identity: (metadata.st_dev, metadata.st_ino),
         })
     }
+}
+
+/// Whether the folder lies on a file system of this machine's own disks or memory. Of what lies elsewhere even the
+/// length of a known file may have to be asked for over a network.
+#[cfg(target_os = "linux")]
+fn is_local(folder: &OwnedFd) -> bool {
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, overlayfs, ZFS, bcachefs, SquashFS, EROFS: linux/magic.h.
+    const LOCAL: [u64; 10] = [
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0xf2f5_2010,
+        0x0102_1994,
+        0x794c_7630,
+        0x2fc1_2fc1,
+        0xca45_1a4e,
+        0x7371_7368,
+        0xe0f5_e1e2,
+    ];
+    let kind = rustix::fs::fstatfs(folder).map(|system| system.f_type as u64);
+    kind.is_ok_and(|kind| LOCAL.contains(&kind))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_local(_folder: &OwnedFd) -> bool {
+    false
 }
 
 /// What `openat2` with `RESOLVE_BENEATH` does, in steps: each part of the path is opened in the folder
@@ -215,9 +269,9 @@ fn opened(result: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
     match result {
         Ok(file) => Ok(file),
         // A link that may not be followed, or a ring of links.
-        Err(Errno::LOOP) => Err(io::ErrorKind::CrossesDevices.into()),
+        Err(Errno::LOOP) => Err(ErrorKind::CrossesDevices.into()),
         // A socket, or a device that is not there.
-        Err(Errno::NXIO | Errno::NODEV) => Err(io::ErrorKind::InvalidInput.into()),
+        Err(Errno::NXIO | Errno::NODEV) => Err(ErrorKind::InvalidInput.into()),
         Err(error) => Err(error.into()),
     }
 }
@@ -318,6 +372,40 @@ mod tests {
         assert!(root.open_beneath("41").is_err());
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_worker_learns_what_the_system_knows_and_nothing_outside() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("secret"), "secret").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        fs::write(folder.path().join("sub/file"), "file").unwrap();
+        symlink(outside.path(), folder.path().join("out")).unwrap();
+        let root = Root::open(folder.path(), Links::Beneath).unwrap();
+        let look = |path| {
+            root.look_at_once(path)
+                .map(|_| ())
+                .map_err(|error| error.kind())
+        };
+        if !root.opened().answers_at_once {
+            assert_eq!(look("sub/file"), Err(ErrorKind::WouldBlock));
+            return;
+        }
+        // It was looked at before, so the system remembers.
+        root.look_beneath("sub/file").unwrap();
+        let _ = root.look_beneath("sub/nothing");
+        assert!(matches!(
+            look("sub/file"),
+            Ok(()) | Err(ErrorKind::WouldBlock)
+        ));
+        assert!(matches!(
+            look("sub/nothing"),
+            Err(ErrorKind::NotFound | ErrorKind::WouldBlock)
+        ));
+        assert_eq!(look("out/secret"), Err(ErrorKind::WouldBlock));
+        assert_eq!(look("../x"), Err(ErrorKind::WouldBlock));
+    }
+
     #[test]
     fn a_folder_that_takes_the_place_of_another_is_served() {
         let place = tempfile::tempdir().unwrap();
@@ -339,7 +427,7 @@ mod tests {
         let read = || root.open_beneath("name").and_then(io::read_to_string);
         assert_eq!(read().unwrap(), "one");
         fs::remove_file(&current).unwrap();
-        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(read().unwrap_err().kind(), ErrorKind::NotFound);
         symlink("two", &current).unwrap();
         assert_eq!(read().unwrap(), "two");
     }
@@ -353,10 +441,10 @@ mod tests {
         fs::create_dir(folder.path().join("folder")).unwrap();
         let root = Root::open(folder.path(), Links::Beneath).unwrap();
         for (name, want) in [
-            ("fifo", io::ErrorKind::InvalidInput),
-            ("socket", io::ErrorKind::InvalidInput),
-            ("folder", io::ErrorKind::IsADirectory),
-            ("", io::ErrorKind::IsADirectory),
+            ("fifo", ErrorKind::InvalidInput),
+            ("socket", ErrorKind::InvalidInput),
+            ("folder", ErrorKind::IsADirectory),
+            ("", ErrorKind::IsADirectory),
         ] {
             assert_eq!(root.open_beneath(name).unwrap_err().kind(), want, "{name}");
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::cache_control::CacheControl;
+use super::load::own_coding;
 use super::resolve::{DotNames, SafePath};
 use crate::message::{Headers, mime};
 use crate::services::coding::compressible::is_compressible;
@@ -59,14 +60,19 @@ impl Rules {
 
     /// Whether files of this type may lie compressed beside themselves: such as are compressible, and such as
     /// nothing is known of.
-    pub(super) fn varies(&self, content_type: &str) -> bool {
+    pub(super) fn varies(&self, name: &str, content_type: &str) -> bool {
         let essence = essence(content_type);
+        if own_coding(name).is_some() {
+            return false;
+        }
         essence == "application/octet-stream" || is_compressible(&essence)
     }
 
     /// Whether the file of this name is compressed where nobody has done it.
     pub(super) fn compresses(&self, name: &str) -> bool {
-        self.compress && is_compressible(&essence(&self.content_type(name)))
+        self.compress
+            && own_coding(name).is_none()
+            && is_compressible(&essence(&self.content_type(name)))
     }
 
     pub(super) fn cache_control(&self, name: &str, content_type: &str) -> Option<&str> {

@@ -1,6 +1,8 @@
 //! Where do the files of a site come from?
 
+use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -52,20 +54,16 @@ impl Source {
     /// What the system says; [`is_missing`] tells what a client hears as 404.
     pub(super) fn kind(&self, path: &str) -> io::Result<Kind> {
         match self {
-            Source::Folder(root) => {
-                let metadata = std::fs::File::from(root.look_beneath(path)?).metadata()?;
-                if metadata.is_dir() {
-                    Ok(Kind::Folder)
-                } else if metadata.is_file() {
-                    Ok(Kind::File(Stamp {
-                        version: Some(FileVersion::of(&metadata)),
-                        length: metadata.len(),
-                        modified: metadata.modified().ok(),
-                    }))
-                } else {
-                    Err(ErrorKind::InvalidInput.into())
-                }
-            }
+            Source::Folder(root) => kind_of(root.look_beneath(path)?),
+            #[cfg(feature = "embed")]
+            Source::Embedded(folder) => folder.kind(path),
+        }
+    }
+
+    /// As [`Source::kind`], for a worker: `WouldBlock` where the answer would have to be waited for.
+    pub(super) fn kind_at_once(&self, path: &str) -> io::Result<Kind> {
+        match self {
+            Source::Folder(root) => kind_of(root.look_at_once(path)?),
             #[cfg(feature = "embed")]
             Source::Embedded(folder) => folder.kind(path),
         }
@@ -116,6 +114,21 @@ impl Source {
             #[cfg(feature = "embed")]
             Source::Embedded(_) => None,
         }
+    }
+}
+
+fn kind_of(looked: OwnedFd) -> io::Result<Kind> {
+    let metadata = File::from(looked).metadata()?;
+    if metadata.is_dir() {
+        Ok(Kind::Folder)
+    } else if metadata.is_file() {
+        Ok(Kind::File(Stamp {
+            version: Some(FileVersion::of(&metadata)),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+        }))
+    } else {
+        Err(ErrorKind::InvalidInput.into())
     }
 }
 

@@ -211,3 +211,34 @@ fn each_coding_of_this_build_decodes_to_the_file() {
         assert_eq!(text, TEXT.repeat(100));
     }
 }
+
+#[test]
+fn a_picture_that_is_compressed_by_its_name_says_so_and_is_not_compressed_again() {
+    let (folder, files) = site(&[]);
+    fs::write(folder.path().join("a.svgz"), vec![b'x'; 5000]).unwrap();
+    for wanted in ["", "gzip", "br", "identity"] {
+        let response = ask(&files, "/a.svgz", &[("Accept-Encoding", wanted)]);
+        assert_eq!(field(&response, "content-type"), Some("image/svg+xml"));
+        assert_eq!(field(&response, "content-encoding"), Some("gzip"));
+        assert_eq!(field(&response, "vary"), None);
+        assert_eq!(response.bytes().len(), 5000);
+    }
+}
+
+#[test]
+fn what_is_larger_than_is_copied_is_sent_by_the_system_and_cannot_change_on_its_way() {
+    let (folder, files) = site(&[]);
+    let path = folder.path().join("a.bin");
+    for (length, in_memory) in [(64 << 10, true), ((64 << 10) + 1, false)] {
+        fs::write(&path, vec![b'a'; length]).unwrap();
+        let files = Files::new(folder.path());
+        let response = ask(&files, "/a.bin", &[]);
+        assert_eq!(
+            matches!(response.body(), crate::message::Body::Bytes(_)),
+            in_memory
+        );
+        fs::write(&path, vec![b'b'; length]).unwrap();
+        assert_eq!(response.bytes(), vec![b'a'; length]);
+    }
+    drop(files);
+}
