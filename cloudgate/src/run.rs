@@ -96,16 +96,27 @@ impl App {
             print_table(&self.routes_table());
             return Ok(());
         }
-        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::System {
-            wanted: "signal handlers",
-            source,
-        })?;
         let description = Description {
             routes: self.route_count(),
             folder: self.core().folder.clone(),
         };
+        self.run_and_announce(server, |running| {
+            announce(running, &description, began.elapsed());
+        })
+    }
+
+    /// Serves until a signal comes; `announce` is called once it does.
+    pub(crate) fn run_and_announce(
+        self,
+        server: impl FnOnce() -> Result<Server>,
+        announce: impl FnOnce(&Running),
+    ) -> Result<()> {
+        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::System {
+            wanted: "signal handlers",
+            source,
+        })?;
         let running = server()?.serve(self)?;
-        announce(&running, &description, began.elapsed());
+        announce(&running);
         // Ends when the iterator is closed, which nobody does.
         let _first = signals.forever().next();
         std::thread::spawn(move || {
@@ -160,7 +171,7 @@ fn announce(running: &Running, description: &Description, took: Duration) {
 }
 
 /// An address as a browser takes it.
-fn url(address: &Address) -> String {
+pub(crate) fn url(address: &Address) -> String {
     match address {
         Address::Tcp(address) if address.ip().is_unspecified() => {
             format!("http://localhost:{}", address.port())

@@ -38,6 +38,9 @@ impl Default for Config {
 /// The most worker threads that can be asked for.
 const MOST_THREADS: usize = 128;
 
+/// What [`parse_host`] takes.
+pub(crate) const HOSTS: &str = "an IP address such as 127.0.0.1, 0.0.0.0 or ::1, or localhost";
+
 impl Config {
     /// Reads the environment variables of the table above.
     ///
@@ -52,7 +55,10 @@ impl Config {
         Config::read(|name| env::var(name))
     }
 
-    fn read(lookup: impl Fn(&str) -> std::result::Result<String, VarError>) -> Result<Config> {
+    /// As [`Config::from_env`], of variables that are looked up like this.
+    pub(crate) fn read(
+        lookup: impl Fn(&str) -> std::result::Result<String, VarError>,
+    ) -> Result<Config> {
         let default = Config::default();
         let variables = Variables(lookup);
         // Serving plain text to somebody who asked for TLS would be worse than not starting.
@@ -66,11 +72,7 @@ impl Config {
                 .get("PORT", "a number from 0 to 65535", |text| text.parse().ok())?
                 .unwrap_or(default.port),
             host: variables
-                .get(
-                    "HOST",
-                    "an IP address such as 127.0.0.1, 0.0.0.0 or ::1, or localhost",
-                    parse_host,
-                )?
+                .get("HOST", HOSTS, parse_host)?
                 .unwrap_or(default.host),
             threads: variables.get("THREADS", "a number from 1 to 128", |text| {
                 text.parse()
@@ -92,7 +94,8 @@ impl Config {
     }
 }
 
-fn parse_host(text: &str) -> Option<IpAddr> {
+/// An address to listen on, as people write it.
+pub(crate) fn parse_host(text: &str) -> Option<IpAddr> {
     if text.eq_ignore_ascii_case("localhost") {
         return Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
