@@ -146,6 +146,10 @@
 //! ```
 
 mod app;
+/// What the program `cloudgate` is. Not for other programs: it changes without notice.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 mod config;
 mod disk;
 mod error;

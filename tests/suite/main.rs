@@ -7,6 +7,8 @@
 
 mod answers;
 mod capacity;
+mod cli;
+mod cli_compress;
 mod cookies;
 mod events;
 mod extract;

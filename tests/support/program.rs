@@ -52,17 +52,25 @@ impl Program {
                 "--test-threads=2",
             ])
             .env(PROGRAM, "1")
-            .env_remove("RUST_BACKTRACE")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .env_remove("RUST_BACKTRACE");
         for name in ["PORT", "HOST", "THREADS", "SSL"] {
             command.env_remove(name);
         }
-        let mut child = command
-            .envs(variables.iter().copied())
-            .spawn()
-            .expect("a process");
+        command.envs(variables.iter().copied());
+        Program::spawn(command)
+    }
+
+    /// Starts a program that is not this one.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[track_caller]
+    pub fn spawn(mut command: Command) -> Program {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a process");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut stderr = child.stderr.take().expect("a pipe");
         let (send, lines) = channel();

@@ -3,7 +3,7 @@
 pub mod access_log;
 pub mod auth;
 mod calendar;
-mod coding;
+pub mod coding;
 pub mod compress;
 pub mod cors;
 pub mod files;

@@ -4,7 +4,7 @@
 ///
 /// Archives are left alone even where they are not (`.tar`): who loads one wants the file as it is, and the
 /// rest of it where the connection broke. So are sound and raw pictures, of which a coder for text takes little.
-pub(in crate::services) fn is_compressible(essence: &str) -> bool {
+pub(crate) fn is_compressible(essence: &str) -> bool {
     let Some((kind, name)) = essence.split_once('/') else {
         return false;
     };

@@ -7,7 +7,7 @@
 //! ```
 
 pub(super) mod accept;
-pub(super) mod compressible;
+pub(crate) mod compressible;
 pub(super) mod encoder;
 
 /// A content coding (RFC 9110 section 8.4.1).

@@ -1,0 +1,84 @@
+//! What does the program `cloudgate` do, from the command line to the exit code?
+//!
+//! ```text
+//!  arguments ─ clap ─▶ Command ─▶ compress::run
+//! ```
+//!
+//! A subcommand is a module with an `Args` and a `run`, and a line in [`Command`].
+
+mod compress;
+mod say;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 could not (the reason is printed), 2 wrong usage, 130 interrupted.";
+
+/// Makes folders of files ready to be served.
+#[derive(Debug, Parser)]
+#[command(name = "cloudgate", bin_name = "cloudgate", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Compress(compress::Args),
+}
+
+/// Runs the program with the arguments of this process; wrong ones end it with 2.
+pub fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Compress(args) => compress::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn right_arguments_are_taken() {
+        for line in [
+            "cloudgate compress public",
+            "cloudgate compress public --no-gzip --gzip --no-brotli --no-zstd",
+            "cloudgate compress public --level 1 --min-size 0 --jobs 256 --force --quiet",
+            "cloudgate compress public --dry-run",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_say_what_is_wrong_and_end_with_2() {
+        for (line, want) in [
+            ("cloudgate", "Usage: cloudgate <COMMAND>"),
+            ("cloudgate compres", "similar subcommand exists: 'compress'"),
+            ("cloudgate compress", "<DIR>"),
+            ("cloudgate compress a --level 0", "0 is not in 1..=9"),
+            ("cloudgate compress a --level 10", "10 is not in 1..=9"),
+            ("cloudgate compress a --jobs 0", "0 is not in 1..=256"),
+            ("cloudgate compress a --jobs 257", "257 is not in 1..=256"),
+            ("cloudgate compress a --min-size 1k", "invalid value '1k'"),
+        ] {
+            let error = parse(line).map(|_| ()).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+            let text = error.to_string();
+            assert!(text.contains(want), "{line}: {text}");
+        }
+    }
+}
