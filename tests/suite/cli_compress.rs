@@ -149,17 +149,26 @@ fn a_disk_that_is_full_leaves_neither_half_a_sibling_nor_another_file() {
     );
 }
 
-/// A run that is at work on a file that takes long.
-fn at_work() -> (TempDir, String, Program) {
+/// A run at this level that is at work on a file that takes long.
+fn at_work(level: &str) -> (TempDir, String, Program) {
     let (kept, folder) = folder(&[("large.js", 16 << 20)]);
-    let program = Program::spawn(command(&["compress", &folder, "--no-gzip", "--no-zstd"]));
+    let arguments = [
+        "compress",
+        &folder,
+        "--no-gzip",
+        "--no-zstd",
+        "--level",
+        level,
+    ];
+    let program = Program::spawn(command(&arguments));
     wait_for("a temporary file", || names(kept.path()).len() == 2);
     (kept, folder, program)
 }
 
 #[test]
 fn who_interrupts_it_finds_what_was_there_before() {
-    let (kept, _, program) = at_work();
+    // At the best level a debug build needs seconds from one look at the flag to the next.
+    let (kept, _, program) = at_work("7");
     signal(&program, Signal::INT);
     let ended = program.ended();
     assert_eq!(ended.code, Some(130), "{ended:?}");
@@ -172,7 +181,7 @@ fn who_interrupts_it_finds_what_was_there_before() {
 
 #[test]
 fn who_kills_it_finds_no_half_sibling_and_the_next_run_cleans_up() {
-    let (kept, folder, program) = at_work();
+    let (kept, folder, program) = at_work("9");
     // As long as that one runs, another leaves its file alone.
     let other = ended(&["compress", &folder, "--min-size", "100000000"]);
     assert_eq!(other.code, Some(0), "{other:?}");
