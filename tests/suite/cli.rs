@@ -23,11 +23,16 @@ pub fn ended(arguments: &[&str]) -> Ended {
 #[test]
 fn wrong_arguments_end_it_with_2_and_right_questions_with_0() {
     for (arguments, code, want) in [
-        (2, "error: invalid value 'no'"),
+        (
+            &["serve", "--port", "no"][..],
+            2,
+            "error: invalid value 'no'",
+        ),
         (&["compress"], 2, "Usage: cloudgate compress"),
         (&["nonsense"], 2, "Usage: cloudgate"),
         (&[], 2, "Usage: cloudgate"),
         (&["--help"], 0, "Usage: cloudgate"),
+        (&["serve", "--help"], 0, "Usage: cloudgate serve"),
         (&["compress", "--help"], 0, "Usage: cloudgate compress"),
     ] {
         let ended = ended(arguments);

@@ -9,6 +9,7 @@ mod answers;
 mod capacity;
 mod cli;
 mod cli_compress;
+mod cli_serve;
 mod cookies;
 mod events;
 mod extract;

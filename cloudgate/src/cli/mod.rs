@@ -1,13 +1,15 @@
 //! What does the program `cloudgate` do, from the command line to the exit code?
 //!
 //! ```text
-//!  arguments ─ clap ─▶ Command ─▶ compress::run
+//!  arguments ─ clap ─▶ Command ─▶ serve::run    until a signal comes
+//!                              ─▶ compress::run
 //! ```
 //!
 //! A subcommand is a module with an `Args` and a `run`, and a line in [`Command`].
 
 mod compress;
 mod say;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -16,7 +18,7 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 could not (the reason is printed), 2 wrong usage, 130 interrupted.";
 
-/// Makes folders of files ready to be served.
+/// Serves folders of files, and makes them ready to be served.
 #[derive(Debug, Parser)]
 #[command(name = "cloudgate", bin_name = "cloudgate", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -26,12 +28,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Args),
     Compress(compress::Args),
 }
 
 /// Runs the program with the arguments of this process; wrong ones end it with 2.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
         Command::Compress(args) => compress::run(&args),
     }
 }
@@ -54,6 +58,12 @@ mod tests {
     #[test]
     fn right_arguments_are_taken() {
         for line in [
+            "cloudgate serve",
+            "cloudgate serve public --port 0 --host ::1",
+            "cloudgate serve --host localhost --spa --listing --cors --open --no-compress --quiet",
+            "cloudgate serve --cache none",
+            "cloudgate serve --cache safe",
+            "cloudgate serve --cache by-type",
             "cloudgate compress public",
             "cloudgate compress public --no-gzip --gzip --no-brotli --no-zstd",
             "cloudgate compress public --level 1 --min-size 0 --jobs 256 --force --quiet",
@@ -67,7 +77,21 @@ mod tests {
     fn wrong_arguments_say_what_is_wrong_and_end_with_2() {
         for (line, want) in [
             ("cloudgate", "Usage: cloudgate <COMMAND>"),
-            ("cloudgate compres", "similar subcommand exists: 'compress'"),
+            ("cloudgate serv", "similar subcommand exists: 'serve'"),
+            ("cloudgate serve a b", "unexpected argument 'b'"),
+            ("cloudgate serve --port 65536", "65536 is not in 0..=65535"),
+            (
+                "cloudgate serve --host example.org",
+                "an IP address such as 127.0.0.1",
+            ),
+            (
+                "cloudgate serve --lising",
+                "similar argument exists: '--listing'",
+            ),
+            (
+                "cloudgate serve --cache long",
+                "[possible values: none, safe, by-type]",
+            ),
             ("cloudgate compress", "<DIR>"),
             ("cloudgate compress a --level 0", "0 is not in 1..=9"),
             ("cloudgate compress a --level 10", "10 is not in 1..=9"),
