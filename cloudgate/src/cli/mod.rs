@@ -5,7 +5,7 @@
 //!                              ─▶ compress::run
 //! ```
 //!
-//! A subcommand is a module with an `Args` and a `run`, and a line in [`Command`].
+//! A subcommand is a module with an `Args` and a `run`, and a line in `Command`.
 
 mod compress;
 mod say;

@@ -72,7 +72,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 1024)]
     min_size: u64,
 
-    /// How many to make at once, if 1 GiB of memory is enough for that [default: one a core]
+    /// How many to make at once, if 1 GiB of memory is enough for that (default: one a core)
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
     jobs: Option<usize>,
 

@@ -44,11 +44,11 @@ pub(super) struct Args {
     #[arg(default_value = ".")]
     dir: PathBuf,
 
-    /// The port; 0 takes any free one [default: 3000]
+    /// The port; 0 takes any free one (default: 3000)
     #[arg(long, short, value_name = "N")]
     port: Option<u16>,
 
-    /// The address to listen on; 0.0.0.0 or :: lets the whole network in [default: 127.0.0.1]
+    /// The address to listen on; 0.0.0.0 or :: lets the whole network in (default: 127.0.0.1)
     #[arg(long, value_name = "ADDR", value_parser = host)]
     host: Option<IpAddr>,
 
