@@ -165,3 +165,69 @@ fn it_opens_the_browser_at_its_address() {
     assert_eq!(text, format!("http://{address}\n"));
     stop(program);
 }
+
+#[test]
+fn what_a_folder_gives_is_what_was_asked_for() {
+    let (kept, folder) = folder();
+    fs::write(kept.path().join("404.html"), "<h1>lost</h1>").expect("a file");
+    fs::write(kept.path().join("style.css"), "a{b:c}".repeat(1000)).expect("a file");
+    let page = |path: &str| {
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+        )
+    };
+    // Arguments, path, status, a part of the body, coding, Cache-Control.
+    let cases = [
+        ("--quiet", "/none", 404, "lost", None, None),
+        ("--quiet", "/sub/", 404, "lost", None, None),
+        ("--listing", "/sub/", 200, "a.txt", None, None),
+        ("--spa", "/none", 200, "page", None, None),
+        ("--spa", "/none.js", 404, "", None, None),
+        (
+            "--quiet",
+            "/style.css",
+            200,
+            "",
+            Some("gzip"),
+            Some("no-cache"),
+        ),
+        (
+            "--no-compress",
+            "/style.css",
+            200,
+            "a{b:c}",
+            None,
+            Some("no-cache"),
+        ),
+        ("--cache=none", "/style.css", 200, "", Some("gzip"), None),
+        (
+            "--cache=by-type",
+            "/style.css",
+            200,
+            "",
+            Some("gzip"),
+            Some("604800"),
+        ),
+    ];
+    for (argument, path, status, text, coding, cache) in cases {
+        let (program, address) = start(&folder, command(&["serve", &folder, "--port=0", argument]));
+        let answer = ask(address, page(path).as_bytes());
+        assert_eq!(answer.status, status, "{argument} {path}");
+        assert!(
+            String::from_utf8_lossy(&answer.body).contains(text),
+            "{argument} {path}"
+        );
+        if path == "/style.css" {
+            assert_eq!(
+                answer.header("content-encoding"),
+                coding,
+                "{argument} {path}"
+            );
+            let said = answer.header("cache-control");
+            assert_eq!(said.is_some(), cache.is_some(), "{argument}: {said:?}");
+            let fits = cache.is_none_or(|part| said.is_some_and(|said| said.contains(part)));
+            assert!(fits, "{argument}: {said:?}");
+        }
+        stop(program);
+    }
+}

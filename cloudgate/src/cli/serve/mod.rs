@@ -28,7 +28,11 @@ use crate::server::{Running, Server, Settings};
 use crate::services::access_log::AccessLog;
 use crate::services::cors::Cors;
 use crate::services::files::Files;
+use crate::services::files::cache_control::CacheControl;
 use welcome::Terminal;
+
+/// The page for what is not there, if the folder has one at the start.
+const NOT_FOUND: &str = "404.html";
 
 /// How many ports after one that is in use are tried for the hint.
 const NEXT_PORTS: u16 = 20;
@@ -145,8 +149,21 @@ fn app(args: &Args) -> App {
 
 /// The folder as it was asked for.
 fn files(args: &Args) -> Files {
-    let _ = (args.spa, args.listing, args.no_compress, args.cache);
-    Files::new(&args.dir)
+    let mut files = Files::new(&args.dir)
+        .listing(args.listing)
+        .compress(!args.no_compress)
+        .cache_control(match args.cache {
+            Cache::None => CacheControl::none(),
+            Cache::Safe => CacheControl::new(),
+            Cache::ByType => CacheControl::by_type(),
+        });
+    if args.spa {
+        files = files.spa("index.html");
+    }
+    if args.dir.join(NOT_FOUND).is_file() {
+        files = files.not_found(NOT_FOUND);
+    }
+    files
 }
 
 fn announce(args: &Args, running: &Running) {
