@@ -87,6 +87,11 @@ fn ask_with(server: &Running, line: &str, fields: &str) -> Answer {
     )
 }
 
+/// A tag without the word that it is weak, which that of a large file is for the first seconds.
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
 #[test]
 fn what_the_client_has_already_is_not_sent_again() {
     let (_outer, server) = site();
@@ -97,7 +102,7 @@ fn what_the_client_has_already_is_not_sent_again() {
         let (tag, date) = (tag.expect("a tag"), date.expect("a date"));
         for fields in [
             format!("If-None-Match: {tag}\r\n"),
-            format!("If-None-Match: \"x\", W/{tag}\r\n"),
+            format!("If-None-Match: \"x\", W/{}\r\n", opaque(tag)),
             format!("If-Modified-Since: {date}\r\n"),
         ] {
             let mut wire = Wire::open(server.addr());
@@ -105,8 +110,8 @@ fn what_the_client_has_already_is_not_sent_again() {
                 .send(format!("{line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n"))
                 .answer();
             assert_eq!(
-                (answer.status, answer.header("etag")),
-                (304, Some(tag)),
+                (answer.status, answer.header("etag").map(opaque)),
+                (304, Some(opaque(tag))),
                 "{fields}"
             );
             // Nothing stands between this answer and the next.
@@ -121,7 +126,7 @@ fn what_the_client_has_already_is_not_sent_again() {
             head.header("content-length"),
             first.header("content-length")
         );
-        assert_eq!(head.header("etag"), Some(tag));
+        assert_eq!(head.header("etag").map(opaque), Some(opaque(tag)));
     }
     let answer = ask_with(&server, "GET /style.css", "If-Match: \"other\"\r\n");
     assert_eq!(answer.status, 412);

@@ -3,7 +3,7 @@
 pub mod access_log;
 pub mod auth;
 mod calendar;
-pub mod coding;
+pub(crate) mod coding;
 pub mod compress;
 pub mod cors;
 pub mod files;
