@@ -17,6 +17,7 @@
 
 mod cache;
 mod content;
+mod descriptors;
 mod flight;
 pub(crate) mod reader;
 mod sealed;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 pub(crate) use cache::{Cache, Load};
 pub(crate) use content::{Content, Snapshot, read};
+pub(crate) use descriptors::Place;
 pub(crate) use sealed::Sealed;
 
 /// What is looked for: a name, and which form of it.

@@ -6,44 +6,21 @@
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most sealed files of the process: each takes a descriptor, and connections need theirs.
-const MOST: usize = 512;
+use super::descriptors::Place;
 
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-/// A file in memory, with its place among those that there may be.
+/// A file in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealed {
     file: Arc<File>,
     _place: Arc<Place>,
 }
 
-/// One of those that may be counted at once.
-#[derive(Debug)]
-struct Place(&'static AtomicUsize);
-
-impl Place {
-    fn take(counter: &'static AtomicUsize, most: usize) -> Option<Place> {
-        let taken = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-            (count < most).then_some(count + 1)
-        });
-        taken.is_ok().then(|| Place(counter))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Sealed {
     /// A sealed file of these bytes; `None` where there are enough of them, or the system has none to give.
     #[cfg(target_os = "linux")]
     pub(crate) fn new(bytes: &[u8]) -> Option<Sealed> {
-        let place = Place::take(&COUNT, MOST)?;
+        let place = Place::take()?;
         match seal(bytes) {
             Ok(file) => Some(Sealed {
                 file: Arc::new(file),
@@ -95,18 +72,5 @@ mod tests {
         assert_eq!(&bytes, b"content");
         assert!((&**sealed.file()).write_all(b"other").is_err());
         assert!(sealed.file().set_len(3).is_err());
-    }
-
-    #[test]
-    fn there_are_so_many_at_once_and_no_more() {
-        static OWN: AtomicUsize = AtomicUsize::new(0);
-        let take = || Place::take(&OWN, 2);
-        let (first, second) = (take().unwrap(), take().unwrap());
-        assert!(take().is_none());
-        drop(first);
-        let third = take().unwrap();
-        assert!(take().is_none());
-        drop((second, third));
-        assert_eq!(OWN.load(Ordering::Relaxed), 0);
     }
 }

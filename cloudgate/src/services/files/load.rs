@@ -16,7 +16,7 @@ use ring::digest;
 
 use super::rules::Rules;
 use super::source::{Kind, Read, Source, Stamp, is_missing};
-use crate::disk::{Content, Key, Load, Sealed};
+use crate::disk::{Content, Key, Load, Place, Sealed};
 use crate::message::conditional::Validators;
 use crate::message::{Body, FileRange, FileVersion, Headers};
 use crate::services::coding::{Coding, encoder};
@@ -24,11 +24,11 @@ use crate::services::coding::{Coding, encoder};
 /// The largest file that is kept in memory, in bytes. Larger ones are kept open, and sent by the system.
 const LARGEST_KEPT: u64 = 1 << 20;
 
+/// What a value costs that is given out and not kept.
+const NOT_KEPT: u64 = u64::MAX;
+
 /// Files in memory that are larger, in bytes, are sealed: below, the system is not quicker to send them.
 const LARGEST_COPIED: usize = 64 << 10;
-
-/// What an open file counts in the room of the cache, in bytes: descriptors are a room of their own.
-const OPEN_COST: u64 = 256 << 10;
 
 /// The smallest file in bytes that is compressed: about what one packet holds.
 const SMALLEST_CODED: u64 = 1024;
@@ -55,7 +55,7 @@ enum HeldAs {
     Bytes(Bytes),
     Sealed(Sealed),
     /// The file itself, which may change.
-    Open(Arc<File>, Option<FileVersion>),
+    Open(Arc<File>, Option<FileVersion>, Option<Arc<Place>>),
 }
 
 /// What is known of a path, in one form.
@@ -122,8 +122,8 @@ impl Representation {
         match &self.held_as {
             HeldAs::Bytes(bytes) => Body::Bytes(bytes.clone()),
             HeldAs::Sealed(sealed) => Body::File(whole(sealed.file())),
-            HeldAs::Open(file, None) => Body::File(whole(file)),
-            HeldAs::Open(file, Some(version)) => Body::File(whole(file).of_version(*version)),
+            HeldAs::Open(file, None, _) => Body::File(whole(file)),
+            HeldAs::Open(file, Some(version), _) => Body::File(whole(file).of_version(*version)),
         }
     }
 }
@@ -289,7 +289,12 @@ impl Loader {
         add("X-Content-Type-Options", "nosniff", true);
         let head = 2 * (headers.wire().len() + not_modified.wire().len()) as u64;
         let (held_as, held) = match read.content {
-            Content::Open(file) => (HeldAs::Open(file, read.stamp.version), OPEN_COST),
+            Content::Open(file) => {
+                let place = Place::take().map(Arc::new);
+                // Where there are enough of them it is opened for each request.
+                let held = if place.is_some() { 0 } else { NOT_KEPT };
+                (HeldAs::Open(file, read.stamp.version, place), held)
+            }
             Content::Memory(bytes) => {
                 let length = bytes.len() as u64;
                 let sealed = (bytes.len() > LARGEST_COPIED)
@@ -312,7 +317,7 @@ impl Loader {
             headers,
             not_modified,
             varies,
-            held: head + held,
+            held: head.saturating_add(held),
         }
     }
 }
@@ -384,7 +389,7 @@ impl Load for Arc<Loader> {
 
     fn cost(&self, known: &Known) -> u64 {
         if !known.seen.settled {
-            return u64::MAX;
+            return NOT_KEPT;
         }
         match &known.what {
             What::File(file) => file.held,
@@ -403,7 +408,9 @@ impl Load for Arc<Loader> {
                     held_as: match &file.held_as {
                         HeldAs::Bytes(bytes) => HeldAs::Bytes(Bytes::from_owner(bytes.clone())),
                         HeldAs::Sealed(sealed) => HeldAs::Sealed(sealed.clone()),
-                        HeldAs::Open(file, version) => HeldAs::Open(Arc::clone(file), *version),
+                        HeldAs::Open(file, version, place) => {
+                            HeldAs::Open(Arc::clone(file), *version, place.clone())
+                        }
                     },
                     length: file.length,
                     validators: file.validators.clone(),
