@@ -4,7 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A piece of an open file, sent without passing through the program's memory where the system can.
 #[derive(Clone, Debug)]
@@ -47,6 +47,12 @@ impl FileRange {
     pub fn of_version(mut self, version: FileVersion) -> FileRange {
         self.version = Some(Box::new(version));
         self
+    }
+
+    /// Whether it names a version that is younger than `span`: another may follow soon.
+    pub(crate) fn is_restless(&self, span: Duration, now: SystemTime) -> bool {
+        let version = self.version.as_deref();
+        version.is_some_and(|version| version.is_younger_than(span, now))
     }
 
     /// Whether a version is named.
@@ -112,6 +118,13 @@ impl FileVersion {
         format!("{changed:x}.{nanoseconds:x}-{length:x}-{inode:x}")
     }
 
+    /// Whether its last change is no longer ago than `span`, or in the future.
+    fn is_younger_than(&self, span: Duration, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let changed = Duration::from_secs(u64::try_from(self.changed.0).unwrap_or_default());
+        now < changed.saturating_add(span)
+    }
+
     /// Whether a change behind `seen` would have another time than the last one.
     fn is_settled(&self, seen: SystemTime) -> bool {
         // Some file systems count in whole seconds, and FAT in two of them.
@@ -127,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_tag_is_strong_once_a_change_would_be_seen() {
-        let seconds = |count| UNIX_EPOCH + std::time::Duration::from_secs(count);
+        let seconds = |count| UNIX_EPOCH + Duration::from_secs(count);
         let version = |modified, changed| FileVersion {
             device: 1,
             inode: 16,
@@ -141,6 +154,24 @@ mod tests {
         assert_eq!(version(16, 30).entity_tag(seconds(32)), "W/\"1e.11-ff-10\"");
         assert_eq!(version(30, 16).entity_tag(seconds(20)), "W/\"10.11-ff-10\"");
         assert_eq!(version(30, 16).entity_tag(UNIX_EPOCH), "W/\"10.11-ff-10\"");
+    }
+
+    #[test]
+    fn a_version_is_restless_for_its_time() {
+        let span = Duration::from_secs(10);
+        let file = tempfile::tempfile().unwrap();
+        let version = FileVersion::of(&file.metadata().unwrap());
+        let changed = UNIX_EPOCH + Duration::from_secs(version.changed.0 as u64);
+        let range = FileRange::new(file, 0, 0);
+        assert!(!range.is_restless(span, changed));
+        let range = range.of_version(version);
+        for (seconds, want) in [(0, true), (9, true), (10, false), (99, false)] {
+            assert_eq!(
+                range.is_restless(span, changed + Duration::from_secs(seconds)),
+                want
+            );
+        }
+        assert!(range.is_restless(span, changed - Duration::from_secs(99)));
     }
 
     #[test]

@@ -7,12 +7,14 @@
 //! The system sends the file's own pages, so whoever changes the file while it is sent changes what goes
 //! out. The client has been told a length and validators; the only honest thing then is to end the
 //! connection before the end, from which it can tell that what it has is worth nothing. What changes
-//! behind the last look can still reach it: up to 64 KiB, and what waits in the socket. Programs that
-//! replace a file by a new one, instead of writing into it, never have that.
+//! behind the last look could still reach it: up to 64 KiB, and what waits in the socket. So a file that has
+//! changed in the last ten seconds is not sent by the system: it is read, and compared after each piece.
+//! What remains is the first writing into a file that had rest, while it is sent. Programs that replace a
+//! file by a new one never have that.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::conn::{Close, Surroundings};
 use super::pace::Pace;
@@ -40,9 +42,13 @@ pub(super) fn send_file<D: Duplex>(
     })?;
     output.clear();
     let mut window = Window::new();
-    let mut sends_itself = true;
+    let mut sends_itself = !range.is_restless(around.rules.restless, SystemTime::now());
     let mut left = range.length;
-    let mut held = if range.has_version() { HELD } else { 0 };
+    let mut held = if range.has_version() && sends_itself {
+        HELD
+    } else {
+        0
+    };
     while left > 0 {
         if left <= held {
             check(range)?;
@@ -90,14 +96,18 @@ fn send_read<D: Duplex>(
     around: &Surroundings,
     pace: &mut Pace,
 ) -> Result<u64, Close> {
-    let file = Arc::clone(&range.file);
+    let theirs = range.clone();
     let read = home::blocking(move || {
         let mut piece = vec![0; most.min(PIECE) as usize];
-        let count = file.read_at(&mut piece, at)?;
+        let count = theirs.file.read_at(&mut piece, at)?;
         piece.truncate(count);
-        io::Result::Ok(piece)
+        // Behind the reading: what was read is of the version, whatever happens to the file now.
+        Ok((piece, theirs.is_current()?))
     });
-    let piece = read.map_err(Close::BodyFailed)?;
+    let (piece, is_current) = read.map_err(Close::BodyFailed)?;
+    if !is_current {
+        return Err(changed());
+    }
     if piece.is_empty() {
         return Err(became_shorter());
     }
@@ -110,12 +120,16 @@ fn send_read<D: Duplex>(
 fn check(range: &FileRange) -> Result<(), Close> {
     match range.is_current() {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Close::BodyFailed(io::Error::new(
-            ErrorKind::InvalidData,
-            "the file changed while it was sent",
-        ))),
+        Ok(false) => Err(changed()),
         Err(error) => Err(Close::BodyFailed(error)),
     }
+}
+
+fn changed() -> Close {
+    Close::BodyFailed(io::Error::new(
+        ErrorKind::InvalidData,
+        "the file changed while it was sent",
+    ))
 }
 
 // The length is on its way already.
@@ -131,7 +145,9 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::io::Write;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::time::Duration;
 
     use crate::message::{Deadline, FileVersion, Request, Response};
     use crate::net::deadline::Clock;
@@ -169,7 +185,10 @@ mod tests {
     fn without_sendfile_a_file_is_read() {
         let around = Surroundings {
             service: Box::new(|_: &mut Request<'_>| Response::default()),
-            rules: Rules::new(&Settings::default()),
+            rules: Rules {
+                restless: Duration::ZERO,
+                ..Rules::new(&Settings::default())
+            },
             clock: Arc::new(Clock::new()),
             stopping: AtomicBool::new(false),
             active: AtomicUsize::new(1),
@@ -194,7 +213,8 @@ mod tests {
         let mut server = Plain(server, ErrorKind::Unsupported);
         let failed = send_file(&mut server, &mut Vec::new(), &range, &around);
         assert!(matches!(failed, Err(Close::BodyFailed(_))));
-        let count = client.read(&mut vec![0; 1 << 20]).unwrap();
-        assert_eq!(count, 299_000 - HELD as usize);
+        // What was read is of another version already.
+        let nothing = client.read(&mut vec![0; 1 << 20]).unwrap_err();
+        assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
     }
 }

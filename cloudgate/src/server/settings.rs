@@ -131,6 +131,9 @@ pub(crate) struct Rules {
     pub(crate) min_rate: u64,
     pub(crate) stall: u64,
     pub(crate) linger: u64,
+    /// How long after a change of a file the next one is to be expected: a program that writes into a file in
+    /// place seldom does so once.
+    pub(crate) restless: Duration,
 }
 
 impl Rules {
@@ -147,6 +150,7 @@ impl Rules {
             min_rate: u64::from(timeouts.min_rate),
             stall: millis(timeouts.stall),
             linger: millis(timeouts.linger),
+            restless: Duration::from_secs(10),
         }
     }
 }

@@ -36,6 +36,18 @@ type Change = fn(&File) -> io::Result<()>;
 /// client has `before` bytes and the pipe is full. Gives the answer's body and how the connection ended.
 #[track_caller]
 fn sent(length: usize, versioned: bool, before: usize, change: Change) -> (Vec<u8>, String) {
+    sent_after(Duration::ZERO, length, versioned, before, change)
+}
+
+/// As [`sent`], by a server that takes files for restless for so long.
+#[track_caller]
+fn sent_after(
+    restless: Duration,
+    length: usize,
+    versioned: bool,
+    before: usize,
+    change: Change,
+) -> (Vec<u8>, String) {
     let file = file(length);
     let range = FileRange::new(
         Arc::clone(&file),
@@ -48,7 +60,11 @@ fn sent(length: usize, versioned: bool, before: usize, change: Change) -> (Vec<u
         range
     };
     let service = move |_: &mut Request<'_>| Response::file(range.clone());
-    let case = Case::new(service).capacity(PIPE).stop_reading().send(GET);
+    let case = Case::new(service)
+        .restless(restless)
+        .capacity(PIPE)
+        .stop_reading()
+        .send(GET);
     let case = (0..before / PIPE)
         .fold(case, |case, _| case.take(PIPE))
         .happen(move || change(&file).unwrap());
@@ -90,6 +106,22 @@ fn a_file_that_changes_does_not_arrive_whole() {
         // Without a version nobody has said which content it is.
         let (body, end) = sent(LENGTH, false, PIPE, change);
         assert_eq!((body.len(), &*end), (whole().len(), "open"), "{name}");
+    }
+}
+
+#[test]
+fn of_a_file_that_has_just_changed_no_byte_is_of_another_version() {
+    let restless = Duration::from_secs(10);
+    let (body, end) = sent_after(restless, LENGTH, true, PIPE, |_| Ok(()));
+    assert!(body == whole() && end == "open", "{end}");
+    for before in [0, PIPE, 4 * PIPE] {
+        let change: Change = |file| file.write_all_at(&vec![255; LENGTH], 0);
+        let (body, end) = sent_after(restless, LENGTH, true, before, change);
+        assert_eq!(end, "BodyFailed", "at {before}");
+        assert!(
+            body.len() < LENGTH && body == whole()[..body.len()],
+            "at {before}"
+        );
     }
 }
 

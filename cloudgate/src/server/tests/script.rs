@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::message::{Body, Deadline, Duplex, Request, Response, Service};
 use crate::net::deadline::Clock;
@@ -48,6 +49,7 @@ pub(super) struct Case {
     steps: VecDeque<Step>,
     capacity: usize,
     active: usize,
+    restless: Duration,
 }
 
 /// How the connection went.
@@ -75,7 +77,15 @@ impl Case {
             steps: VecDeque::new(),
             capacity: 4 << 20,
             active: 1,
+            // The files of tests are new, all of them.
+            restless: Duration::ZERO,
         }
+    }
+
+    /// How long a file that has changed is sent with care.
+    pub(super) fn restless(mut self, span: Duration) -> Case {
+        self.restless = span;
+        self
     }
 
     pub(super) fn with(mut self, change: impl FnOnce(&mut Settings)) -> Case {
@@ -135,7 +145,10 @@ impl Case {
     pub(super) fn run(self) -> Outcome {
         let around = Surroundings {
             service: self.service,
-            rules: Rules::new(&self.settings),
+            rules: Rules {
+                restless: self.restless,
+                ..Rules::new(&self.settings)
+            },
             clock: Arc::new(Clock::new()),
             stopping: AtomicBool::new(false),
             active: AtomicUsize::new(self.active),
