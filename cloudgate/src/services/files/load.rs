@@ -166,15 +166,14 @@ impl Loader {
                 known.what = What::File(Box::new(representation));
                 Ok(known)
             }
-            Err(error) if is_missing(&error) => {
-                if error.kind() == ErrorKind::PermissionDenied {
-                    log::warn!(
-                        "{name} is there, but this program may not read it, so clients get a 404: {error}"
-                    );
-                }
-                // What was found and what could be read may be of different moments.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                log::warn!(
+                    "{name} is there, but this program may not read it, so clients get a 404: {error}"
+                );
                 Ok(known(What::Missing, true))
             }
+            // It went between the two looks, and what was found may come back as it was.
+            Err(error) if is_missing(&error) => Ok(known(What::Missing, false)),
             Err(error) => Err(error),
         }
     }
@@ -214,7 +213,16 @@ impl Loader {
         {
             return Ok(known(What::NoSuchForm));
         }
-        let read = source.read(name, LARGEST_KEPT)?;
+        let read = match source.read(name, LARGEST_KEPT) {
+            Ok(read) => read,
+            // It went meanwhile, or may not be read: whether it is there at all is said by its plain form.
+            Err(error) if is_missing(&error) => {
+                let mut known = known(What::NoSuchForm);
+                known.seen.settled = false;
+                return Ok(known);
+            }
+            Err(error) => return Err(error),
+        };
         let mut known = known(What::NoSuchForm);
         known.seen.plain = Some((index, Kind::File(read.stamp)));
         known.seen.settled = read.settled;

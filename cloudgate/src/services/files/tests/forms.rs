@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use super::super::load::{What, form};
 use super::super::*;
 use super::{ask, field, set_modified};
+use crate::disk::{Key, Load};
+use crate::services::coding::Coding;
 
 const TEXT: &str = "let words = ['again', 'again', 'again'];\n";
 
@@ -234,5 +239,44 @@ fn what_is_kept_in_memory_cannot_change_on_its_way() {
         let response = ask(&Files::new(folder.path()), "/a.bin", &[]);
         fs::write(&path, vec![b'b'; length]).unwrap();
         assert_eq!(response.bytes(), vec![b'a'; length], "{length}");
+    }
+}
+
+#[test]
+fn a_file_that_comes_and_goes_is_no_error_and_not_taken_for_missing_afterwards() {
+    let (folder, _) = site(&[]);
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("sub")).unwrap();
+    fs::rename(at("app.js"), at("sub/app.js")).unwrap();
+    std::thread::sleep(Duration::from_millis(25));
+    let root = Root::open(folder.path(), Links::Beneath).unwrap();
+    let loader = Arc::new(Loader {
+        sources: vec![Source::Folder(root)],
+        rules: Rules::new(),
+    });
+    let keys = [None, Some(Coding::Gzip)].map(|coding| Key {
+        name: "sub/app.js",
+        form: form(coding),
+    });
+    let over = AtomicBool::new(false);
+    let mut loaded = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                fs::rename(at("sub"), at("away")).unwrap();
+                fs::rename(at("away"), at("sub")).unwrap();
+            }
+        });
+        for _ in 0..3000 {
+            loaded.extend(keys.map(|key| (key, loader.load(key))));
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    for (key, known) in loaded {
+        let known = known.unwrap();
+        // The file is the same as before it went.
+        let is_file = matches!(known.what, What::File(_));
+        let is_kept = loader.cost(&known) < u64::MAX && loader.is_current(key, &known);
+        assert_eq!(is_kept, is_file);
     }
 }
