@@ -1,19 +1,21 @@
 //! Where does work run that would hold a worker up?
 //!
-//! Disk, name look-ups and long computations go to a pool of plain threads while the coroutine
-//! waits. Threads start as they are needed and end when they had nothing to do for a while.
+//! It goes to plain threads while the coroutine waits: disk and name look-ups to a pool of many, of
+//! which most sleep; long computations to one of as many as there are cores, since more of them at
+//! once would finish no sooner and hold more memory. Threads start as they are needed and end when
+//! they had nothing to do for a while.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Parker, current};
 
-/// The most threads that run at once; more work waits in line.
+/// The most threads for blocking work that run at once; more work waits in line.
 const MOST_THREADS: usize = 64;
 
 /// How long the line is before it counts as full.
@@ -28,6 +30,12 @@ type Job = Box<dyn FnOnce() + Send>;
 type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
 struct Pool {
+    /// What its threads do, for the log.
+    purpose: &'static str,
+    /// What its threads are called.
+    thread_name: &'static str,
+    /// The most threads that run at once.
+    most_threads: usize,
     state: Mutex<State>,
     work: Condvar,
 }
@@ -38,7 +46,12 @@ struct State {
     idle: usize,
 }
 
-static POOL: Pool = Pool::new();
+static BLOCKING: Pool = Pool::new("blocking work", "cloudgate-blocking", MOST_THREADS);
+
+static COMPUTING: LazyLock<Pool> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Pool::new("work that computes", "cloudgate-computing", cores)
+});
 
 /// Where the caller and the thread meet.
 struct Slot<T> {
@@ -96,7 +109,8 @@ impl std::error::Error for Busy {}
 /// # Panics
 /// When `work` panics: the panic goes on in the caller.
 pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    POOL.run(work, WhenFull::Wait)
+    BLOCKING
+        .run(work, WhenFull::Wait)
         .expect("work is refused only where that was asked for")
 }
 
@@ -120,7 +134,18 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
 pub fn try_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Busy> {
-    POOL.run(work, WhenFull::Refuse)
+    BLOCKING.run(work, WhenFull::Refuse)
+}
+
+/// As [`blocking`], for work that keeps a core busy and waits for nothing. There are as many such
+/// threads as cores, and they are others than those for blocking work: neither kind holds up the other.
+///
+/// # Panics
+/// When `work` panics: the panic goes on in the caller.
+pub(crate) fn computing<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    LazyLock::force(&COMPUTING)
+        .run(work, WhenFull::Wait)
+        .expect("work is refused only where that was asked for")
 }
 
 /// Drops `value` on a thread that may block, and does not wait for it: for use in a destructor, where a
@@ -135,7 +160,8 @@ pub(crate) fn start(work: impl FnOnce() + Send + 'static) {
     if current().is_none() {
         return work();
     }
-    POOL.submit(Box::new(work), WhenFull::Wait)
+    BLOCKING
+        .submit(Box::new(work), WhenFull::Wait)
         .expect("work is refused only where that was asked for");
 }
 
@@ -144,7 +170,7 @@ pub(crate) fn start(work: impl FnOnce() + Send + 'static) {
 /// # Errors
 /// [`Busy`] when there is no room for it in the line; `work` is dropped and was not called.
 pub(crate) fn try_start(work: impl FnOnce() + Send + 'static) -> Result<(), Busy> {
-    POOL.submit(Box::new(work), WhenFull::Refuse)
+    BLOCKING.submit(Box::new(work), WhenFull::Refuse)
 }
 
 impl<T> Slot<T> {
@@ -154,8 +180,11 @@ impl<T> Slot<T> {
 }
 
 impl Pool {
-    const fn new() -> Pool {
+    const fn new(purpose: &'static str, thread_name: &'static str, most_threads: usize) -> Pool {
         Pool {
+            purpose,
+            thread_name,
+            most_threads,
             state: Mutex::new(State {
                 jobs: VecDeque::new(),
                 threads: 0,
@@ -207,20 +236,21 @@ impl Pool {
             return Err(Busy);
         }
         state.jobs.push_back(job);
-        if state.idle >= state.jobs.len() || state.threads == MOST_THREADS {
+        if state.idle >= state.jobs.len() || state.threads == self.most_threads {
             self.work.notify_one();
             return Ok(());
         }
         state.threads += 1;
         drop(state);
-        let thread = std::thread::Builder::new().name("cloudgate-blocking".to_owned());
+        let thread = std::thread::Builder::new().name(self.thread_name.to_owned());
         if let Err(error) = thread.spawn(|| self.serve()) {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.threads -= 1;
             if state.threads == 0 {
                 // Nobody would ever do it: a slow answer is better than none.
                 log::error!(
-                    "no thread for blocking work ({error}); it is done on a worker, which is slow"
+                    "no thread for {} ({error}); it is done on a worker, which is slow",
+                    self.purpose
                 );
                 while let Some(job) = state.jobs.pop_front() {
                     drop(state);
@@ -264,6 +294,11 @@ mod tests {
     use crate::net::home;
     use std::sync::mpsc;
 
+    /// A pool of its own, for the other tests need theirs.
+    fn pool_of(most_threads: usize) -> &'static Pool {
+        Box::leak(Box::new(Pool::new("tests", "test-pool", most_threads)))
+    }
+
     #[test]
     fn blocking_work_does_not_hold_the_worker() {
         home::start_for_tests();
@@ -291,8 +326,7 @@ mod tests {
     #[test]
     fn what_comes_past_a_full_line_is_refused_or_waits() {
         home::start_for_tests();
-        // A pool of its own, for the other tests need theirs.
-        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        let pool: &'static Pool = pool_of(MOST_THREADS);
         let (release, gate) = mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let (started, starts) = mpsc::channel();
@@ -345,6 +379,60 @@ mod tests {
     }
 
     #[test]
+    fn no_more_computes_at_once_than_there_are_threads_for() {
+        home::start_for_tests();
+        let pool = pool_of(2);
+        let (release, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let (started, starts) = mpsc::channel();
+        let (done, results) = mpsc::channel();
+        for number in 0..3 {
+            let (gate, started, done) = (Arc::clone(&gate), started.clone(), done.clone());
+            home::spawn(0, "test", move || {
+                let work = move || {
+                    started.send(number).unwrap();
+                    gate.lock().unwrap().recv().is_err()
+                };
+                done.send(pool.run(work, WhenFull::Wait)).unwrap();
+            })
+            .unwrap();
+        }
+        for _ in 0..2 {
+            starts.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+        while pool.state.lock().unwrap().jobs.is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!(pool.state.lock().unwrap().threads, 2);
+        assert!(starts.try_recv().is_err(), "the third waits for its turn");
+        drop(release);
+        for _ in 0..3 {
+            let result = results.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(result, Ok(true));
+        }
+        starts.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+
+    #[test]
+    fn computing_work_has_threads_of_its_own_and_is_called_at_once_on_one_of_either_pool() {
+        home::start_for_tests();
+        let (done, results) = mpsc::channel();
+        home::spawn(0, "test", move || {
+            let here = || std::thread::current().name().map(str::to_owned);
+            let seen = computing(move || (here(), computing(here), blocking(here)));
+            done.send(seen).unwrap();
+            let seen = blocking(move || (here(), computing(here), blocking(here)));
+            done.send(seen).unwrap();
+        })
+        .unwrap();
+        for name in ["cloudgate-computing", "cloudgate-blocking"] {
+            let name = Some(name.to_owned());
+            let seen = results.recv_timeout(Duration::from_secs(30)).unwrap();
+            assert_eq!(seen, (name.clone(), name.clone(), name));
+        }
+    }
+
+    #[test]
     fn a_value_is_dropped_elsewhere_and_not_waited_for() {
         struct Slow(mpsc::Receiver<()>, mpsc::Sender<Option<usize>>);
         impl Drop for Slow {
@@ -368,7 +456,7 @@ mod tests {
     #[test]
     fn work_of_a_caller_that_is_late_ends_if_it_has_begun_and_is_not_begun_else() {
         home::start_for_tests();
-        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        let pool: &'static Pool = pool_of(MOST_THREADS);
         let (release, gate) = mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let (ended, ends) = mpsc::channel();
@@ -403,7 +491,7 @@ mod tests {
 
     #[test]
     fn work_that_nobody_waits_for_is_done_and_its_panic_costs_no_thread() {
-        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        let pool: &'static Pool = pool_of(MOST_THREADS);
         let (done, results) = mpsc::channel();
         for number in 0..2 * MOST_THREADS {
             let done = done.clone();

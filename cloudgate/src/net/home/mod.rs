@@ -30,7 +30,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use agent::{Parker, Waker};
 pub use blocking::{Busy, blocking, try_blocking};
-pub(crate) use blocking::{drop_elsewhere, start as start_work, try_start as try_start_work};
+pub(crate) use blocking::{
+    computing, drop_elsewhere, start as start_work, try_start as try_start_work,
+};
 pub use channel::{Receiver, RecvError, SendError, Sender, channel};
 pub(crate) use limit::{Late, unlimited, unwind_if_late, within};
 pub use notify::Notify;
