@@ -17,8 +17,8 @@ use crate::message::{Body, Headers, Middleware, Next, Request, Response, StartEr
 /// The smallest body in bytes that is compressed, unless told otherwise: about what one packet holds.
 const MINIMUM: u64 = 1024;
 
-/// The level unless told otherwise: gzip makes 16 % of 4 MiB of JSON at 32 MB/s, as it does at 6 with
-/// 19 MB/s and at 9 with 16.
+/// The level unless told otherwise: gzip makes 15 % of 100 kB of JSON at 217 MB/s, 13 % at 6 with
+/// 81 MB/s and 12 % at 9 with 34.
 const LEVEL: u32 = 5;
 
 /// Fields that speak of the bytes as they are: whoever sets one has to see them unchanged.

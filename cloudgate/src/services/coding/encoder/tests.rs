@@ -56,7 +56,15 @@ fn collect(body: Body) -> Bytes {
 
 #[test]
 fn every_kind_of_body_comes_out_again() {
-    for length in [1, 1000, INLINE, INLINE + 1, FILE_TURN + PIECE + 1] {
+    const INLINE: usize = 64 << 10;
+    for length in [
+        1,
+        1000,
+        INLINE,
+        INLINE + 1,
+        FILE_TURN,
+        FILE_TURN + PIECE + 1,
+    ] {
         let plain = text(length);
         let kinds: [fn(&[u8]) -> Body; 5] = [
             |text| Body::Bytes(Bytes::copy_from_slice(text)),
