@@ -50,7 +50,11 @@ impl Read for FileReader {
     }
 }
 
-fn read_piece(range: &FileRange, piece: &mut [u8]) -> io::Result<()> {
+/// Fills `piece` from the beginning of this range. May block.
+///
+/// # Errors
+/// What the system says; `InvalidData` where the file is another version than the range names.
+pub(crate) fn read_piece(range: &FileRange, piece: &mut [u8]) -> io::Result<()> {
     range.file.read_exact_at(piece, range.offset)?;
     // Behind the reading, so what is given is of the version whatever happens afterwards.
     if range.is_current()? {

@@ -12,15 +12,13 @@
 
 mod gzip;
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::write::GzEncoder;
 
 use super::Coding;
+use crate::disk::reader::read_piece;
 use crate::message::{Body, BodySink, BodyWriter, FileRange};
 use crate::net::home;
 
@@ -306,9 +304,8 @@ struct FileReader {
 }
 
 struct FileSource {
-    file: Arc<File>,
-    offset: u64,
-    left: u64,
+    /// What was not read yet.
+    range: FileRange,
     /// What was read and not compressed yet.
     piece: Vec<u8>,
     coding: Coding,
@@ -321,9 +318,7 @@ impl FileReader {
     fn new(range: FileRange, coding: Coding, level: u32) -> FileReader {
         FileReader {
             source: Some(Box::new(FileSource {
-                file: range.file,
-                offset: range.offset,
-                left: range.length,
+                range,
                 piece: Vec::new(),
                 coding,
                 level,
@@ -337,16 +332,14 @@ impl FileReader {
 impl FileSource {
     /// Reads the next piece. A slow disk must not keep a thread from computing, so this is a step by itself.
     fn read(mut self: Box<Self>) -> io::Result<Box<FileSource>> {
-        let most = self.left.min(FILE_TURN as u64) as usize;
+        let most = self.range.length.min(FILE_TURN as u64) as usize;
         self.piece.resize(most, 0);
-        self.file
-            .read_exact_at(&mut self.piece, self.offset)
-            .map_err(|error| match error.kind() {
-                ErrorKind::UnexpectedEof => became_shorter("file"),
-                _ => error,
-            })?;
-        self.offset += most as u64;
-        self.left -= most as u64;
+        read_piece(&self.range, &mut self.piece).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => became_shorter("file"),
+            _ => error,
+        })?;
+        self.range.offset += most as u64;
+        self.range.length -= most as u64;
         Ok(self)
     }
 
@@ -357,7 +350,7 @@ impl FileSource {
             None => Encoder::new(self.coding, self.level)?,
         };
         encoder.write(&self.piece)?;
-        if self.left == 0 {
+        if self.range.length == 0 {
             return Ok((encoder.finish()?, None));
         }
         let coded = std::mem::take(encoder.output());

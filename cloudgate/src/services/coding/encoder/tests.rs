@@ -1,9 +1,12 @@
 //! Does every kind of body come out again, in every coding?
 
+use std::fs::File;
 use std::io::{Cursor, Seek};
+use std::sync::Arc;
 use std::sync::Mutex;
 
 use super::*;
+use crate::message::FileVersion;
 use crate::message::Response;
 
 /// Text that compresses, of this many bytes.
@@ -182,6 +185,21 @@ fn what_a_reader_gives_by_itself_goes_on_by_itself() {
             assert_eq!(decode(coding, &received), b"drip".repeat(drips));
         }
     }
+}
+
+#[test]
+fn a_file_that_changes_is_not_compressed_to_its_end() {
+    let file = file(&text(500_000));
+    let version = FileVersion::of(&file.metadata().unwrap());
+    let range = FileRange::new(Arc::clone(&file), 0, 500_000).of_version(version);
+    let Body::Reader { mut reader, .. } = encode(Body::File(range), Coding::Gzip, 5).unwrap()
+    else {
+        unreachable!("a file becomes a reader")
+    };
+    assert!(reader.read(&mut [0; 10]).unwrap() > 0);
+    file.set_len(500_001).unwrap();
+    let error = reader.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
 }
 
 #[test]
