@@ -52,11 +52,16 @@ impl<'r> SafePath<'r> {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let mut safe = Cow::Borrowed(rest);
         if path.len() > 1 {
-            if rest.contains('%') {
+            let encoded = rest.contains('%');
+            if encoded {
                 safe = Cow::Owned(String::with_capacity(rest.len()));
             }
             for segment in rest.split('/') {
-                let name = decode_segment(segment).ok_or(Refusal::Malformed)?;
+                let name = if encoded {
+                    decode_segment(segment).ok_or(Refusal::Malformed)?
+                } else {
+                    Cow::Borrowed(segment)
+                };
                 check_name(&name, dot_names)?;
                 if let Cow::Owned(safe) = &mut safe {
                     if !safe.is_empty() {
