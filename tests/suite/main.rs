@@ -14,6 +14,7 @@ mod cookies;
 mod events;
 mod extract;
 mod files;
+mod films;
 mod forms;
 mod listeners;
 mod load;

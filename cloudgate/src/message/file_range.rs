@@ -66,7 +66,17 @@ impl FileRange {
     /// What the system says where it cannot tell.
     pub(crate) fn is_current(&self) -> io::Result<bool> {
         match &self.version {
-            Some(version) => Ok(FileVersion::of(&self.file.metadata()?) == **version),
+            Some(version) => {
+                let metadata = self.file.metadata()?;
+                let now = FileVersion::of(&metadata);
+                // That its last name is taken from a file is a change by its time, but none of its content: who puts
+                // a new file in the place of the old one does not end the downloads of that.
+                let unnamed = FileVersion {
+                    changed: version.changed,
+                    ..now
+                };
+                Ok(now == **version || metadata.nlink() == 0 && unnamed == **version)
+            }
             None => Ok(true),
         }
     }
@@ -172,6 +182,26 @@ mod tests {
             );
         }
         assert!(range.is_restless(span, changed - Duration::from_secs(99)));
+    }
+
+    #[test]
+    fn a_file_that_loses_its_name_is_the_same_as_long_as_nobody_writes_into_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "one").unwrap();
+        let file = Arc::new(File::options().write(true).open(&path).unwrap());
+        let version = FileVersion::of(&file.metadata().unwrap());
+        let range = FileRange::new(Arc::clone(&file), 0, 3).of_version(version);
+        // Until the clock for files has moved.
+        let settle = || std::thread::sleep(std::time::Duration::from_millis(25));
+        settle();
+        std::fs::write(folder.path().join("b"), "two").unwrap();
+        std::fs::rename(folder.path().join("b"), &path).unwrap();
+        assert_ne!(FileVersion::of(&file.metadata().unwrap()), version);
+        assert!(range.is_current().unwrap());
+        settle();
+        std::io::Write::write_all(&mut &*file, b"One").unwrap();
+        assert!(!range.is_current().unwrap());
     }
 
     #[test]
