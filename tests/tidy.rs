@@ -132,7 +132,8 @@ fn code(text: &str) -> String {
 /// The code before the tests of a file: tests may use other layers to drive their own.
 fn code_of_library(path: &Path) -> String {
     let code = code(&read(path));
-    if path.ends_with("tests.rs") {
+    let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
+    if path.iter().any(is_test) {
         return String::new();
     }
     code.split("#[cfg(test)]\nmod tests")
