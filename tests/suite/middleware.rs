@@ -267,7 +267,7 @@ fn large_bodies_of_every_kind_arrive_compressed() {
         assert!(unzip(&answer) == lines(length), "{target}");
         assert!(answer.body.len() < length / 2, "{target}");
         assert_eq!(answer.header("content-length").is_some(), sized, "{target}");
-        // HEAD says the same about it, but for the time.
+        // HEAD says the same about it, but for the time. The tag stands elsewhere where it was weak before.
         let head = wire
             .send(format!(
                 "HEAD {target} HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n"
@@ -278,7 +278,9 @@ fn large_bodies_of_every_kind_arrive_compressed() {
                 .head
                 .lines()
                 .filter(|line| !line.starts_with("Date:"));
-            fields.map(str::to_owned).collect::<Vec<_>>()
+            let mut fields: Vec<_> = fields.map(str::to_owned).collect();
+            fields.sort();
+            fields
         };
         assert_eq!(fields(&head), fields(&answer), "{target}");
         let plain = fetch(&mut wire, target, "");
