@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use super::client::{Client, Reply};
 use super::ledger::{Ledger, State, hash};
 use super::random::Random;
-use super::writer::FILES;
+use super::writer::{EXCHANGED, FILES};
 
 /// How old an answer may be: the second that the server promises, and as much again for a busy machine.
 const OLDEST: Duration = Duration::from_secs(2);
@@ -307,13 +307,19 @@ impl Look<'_> {
     fn is_mixed(&self, reply: &Reply) -> bool {
         let name = FILES[self.which].0;
         let in_memory = reply.field("etag").is_some_and(|tag| tag.len() == 22);
-        if in_memory {
-            self.ledger
-                .was_mixed(name, self.oldest(), self.until, SLOW_WRITE)
+        let (since, took) = if in_memory {
+            (self.oldest(), SLOW_WRITE)
         } else {
-            self.ledger
-                .was_mixed(name, self.since, self.until, Duration::ZERO)
-        }
+            (self.since, Duration::ZERO)
+        };
+        // What was asked for by one name may have been written into by the other.
+        let names = if EXCHANGED.contains(&self.which) {
+            EXCHANGED.map(|which| FILES[which].0)
+        } else {
+            [name; 2]
+        };
+        let was_mixed = |name| self.ledger.was_mixed(name, since, self.until, took);
+        names.into_iter().any(was_mixed)
     }
 
     fn head(&self, reply: &Reply, counts: &mut Counts) -> Result<(), &'static str> {

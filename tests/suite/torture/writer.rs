@@ -39,6 +39,9 @@ pub const FILES: [(&str, usize); 20] = [
     ("d/three.txt", 1_200_000),
 ];
 
+/// The two of them that change places.
+pub const EXCHANGED: [usize; 2] = [4, 5];
+
 /// What a file has, and in the folder that is not shown.
 type Shelf = Vec<Option<Arc<Vec<u8>>>>;
 
@@ -250,7 +253,7 @@ impl<'a> Writer<'a> {
 
     /// Two files change places.
     fn exchange(&mut self) {
-        let (one, other) = (4, 5);
+        let [one, other] = EXCHANGED;
         let (Some(_), Some(_)) = (&self.shown[one], &self.shown[other]) else {
             return;
         };
