@@ -9,3 +9,4 @@ pub mod limits;
 #[cfg(test)]
 pub mod pipe;
 pub mod proxy_protocol;
+pub mod ws;
