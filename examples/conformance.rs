@@ -3,7 +3,7 @@
 //! `HTTP_PORT=8100 ECHO_PORT=8101 cargo run --release --example conformance` serves, on 127.0.0.1:
 //!
 //! - `HTTP_PORT`: `GET /`, `POST /echo` that returns the body, and below `/static/` a text of 16 KB
-//!   (`file.txt`, an hour old) and 20 MB (`big.bin`); everything else is 404;
+//!   (`file.txt`, an hour old) and 20 MB (`big.bin`); a WebSocket at `/ws` that echoes; everything else is 404;
 //! - `ECHO_PORT`: the request body for every method and path.
 //!
 //! Port 0 takes any free port. One line a port on standard output says where it listens.
@@ -13,7 +13,10 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use cloudgate::{App, Files, Request, Response, Server, Settings};
+use cloudgate::{
+    App, Files, FromRequest, PerMessageDeflate, Rejection, Request, Response, Server, Settings,
+    WebSocketUpgrade,
+};
 
 /// The largest body that is echoed, in bytes.
 const LARGEST_ECHO: u64 = 16 << 20;
@@ -28,6 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Response::html("<!doctype html><title>cloudgate</title><p>It works.</p>")
         })
         .post("/echo", echo)
+        .get("/ws", echo_messages)
         .fallback(Files::new(folder.path()));
     let mut running = Vec::new();
     if let Some(port) = port("HTTP_PORT")? {
@@ -80,6 +84,20 @@ fn echo(request: &mut Request<'_>) -> Response {
         Ok(body) => Response::of_type("application/octet-stream", body),
         Err(error) => Response::error(error.status()),
     }
+}
+
+fn echo_messages(request: &mut Request<'_>) -> Result<Response, Rejection> {
+    let upgrade = WebSocketUpgrade::from_request(request)?;
+    Ok(upgrade
+        .any_origin()
+        .compress(PerMessageDeflate::new().threshold(0))
+        .frame_limit(16 << 20)
+        .accept(|mut socket| {
+            while let Some(message) = socket.recv()? {
+                socket.send(message)?;
+            }
+            Ok(())
+        }))
 }
 
 fn make_files(folder: &Path) -> io::Result<()> {

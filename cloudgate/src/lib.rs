@@ -191,13 +191,17 @@ pub use app::sse::{LastEventId, Sse, SseEvent, SseSender};
 pub use app::state::{Needs, State};
 pub use app::template::{TemplateError, Templates};
 pub use app::time_limit::TimeLimit;
+pub use app::websocket::{
+    CloseFrame, Delivery, Dropped, Losses, Message, PerMessageDeflate, Received, SlowReceiver,
+    SocketError, SocketHandler, SocketResult, SocketSender, WebSocket, WebSocketUpgrade,
+};
 pub use config::Config;
 pub use error::{Error, Result};
 pub use message::html::escape_html;
 pub use message::{
     Body, BodyError, BodySource, BodyWriter, FileRange, FileVersion, HeaderError, Headers,
     InvalidNetwork, Middleware, Network, Next, Request, RequestBody, Response, Service, StartError,
-    Version, mime, negotiate,
+    Upgrade, Upgraded, Version, mime, negotiate,
 };
 pub use net::home::{
     Busy, Notify, Receiver, RecvError, SendError, Sender, Settings as WorkerSettings, blocking,
@@ -206,6 +210,7 @@ pub use net::home::{
 pub use net::listener::Address;
 pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
+pub use proto::ws::handshake::HandshakeError;
 pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::access_log::{AccessLog, LogFormat};
 pub use services::auth::{ApiKeyAuth, AuthUser, BasicAuth};

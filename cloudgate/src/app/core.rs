@@ -19,7 +19,9 @@ use super::state::States;
 use crate::error::Error;
 use crate::message::middleware::is_below;
 use crate::message::response::Note;
-use crate::message::{Body, Layer, Next, Request, Response, Service, StartError};
+use crate::message::{
+    After, Body, Layer, Next, Protocol, Request, Response, Service, StartError, Upgrade, Upgraded,
+};
 use crate::net::home::watchdog;
 
 /// The application as a request knows it.
@@ -233,7 +235,7 @@ impl Core {
         } else {
             Next::new(&route.layers, &|request| route.handler.call(request)).run(request)
         };
-        watch_writer(&mut response, route.label);
+        watch_rest(&mut response, route.label);
         response
     }
 
@@ -381,17 +383,42 @@ pub(super) fn finish(request: &Request<'_>, response: &mut Response) {
     }
 }
 
-/// Watches the closure that writes the body too: it runs after the handler, on the same worker.
-fn watch_writer(response: &mut Response, label: watchdog::Label) {
-    if !matches!(response.body(), Body::Writer(_)) {
+/// Watches what runs after the handler, on the same worker, too: the closure that writes the body, or the protocol
+/// that the connection speaks from then on.
+fn watch_rest(response: &mut Response, label: watchdog::Label) {
+    if !matches!(response.body(), Body::Writer(_) | Body::Upgrade(_)) {
         return;
     }
-    if let Body::Writer(write) = response.take_body() {
-        let body = Body::Writer(Box::new(move |out| {
+    response.body = match response.take_body() {
+        Body::Writer(write) => Body::Writer(Box::new(move |out| {
             let _watched = watchdog::watch(label);
             write(out)
-        }));
-        *response = std::mem::take(response).with_body(body);
+        })),
+        Body::Upgrade(Upgrade(protocol)) => {
+            Body::Upgrade(Upgrade(Box::new(Watched { protocol, label })))
+        }
+        body => body,
+    };
+}
+
+/// What a connection speaks behind a handler's response, under the handler's name.
+struct Watched {
+    protocol: Box<dyn Protocol>,
+    label: watchdog::Label,
+}
+
+impl Protocol for Watched {
+    fn run(&mut self, connection: &mut Upgraded<'_>) -> After {
+        let _watched = watchdog::watch(self.label);
+        self.protocol.run(connection)
+    }
+
+    fn keeps_coroutine(&self) -> bool {
+        self.protocol.keeps_coroutine()
+    }
+
+    fn has_work(&self) -> bool {
+        self.protocol.has_work()
     }
 }
 

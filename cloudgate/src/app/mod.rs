@@ -36,6 +36,7 @@ pub mod state;
 mod table;
 pub mod template;
 pub mod time_limit;
+pub mod websocket;
 
 use std::any::Any;
 use std::fmt;

@@ -11,8 +11,10 @@ use super::location::NotLocal;
 use super::multipart::MultipartError;
 use super::problem::Problem;
 use super::reply::IntoResponse;
+use super::websocket;
 use crate::message::{BodyError, Response};
 use crate::net::home::Busy;
+use crate::proto::ws::handshake::HandshakeError;
 
 /// Why an argument could not be taken out of a request.
 ///
@@ -27,6 +29,7 @@ use crate::net::home::Busy;
 /// | `FormData` | 422 |
 /// | `Multipart` | 415, 400, 413, 408, 507 or 500 as [`MultipartError::status`] says |
 /// | `NotText` | 400 |
+/// | `WebSocket` | 426, 405 or 400 |
 /// | `Body` | 413, 400 or 408 as [`BodyError::status`] says |
 /// | `MissingState`, `MissingExtension` | 500 |
 #[derive(Debug)]
@@ -65,6 +68,8 @@ pub enum Rejection {
     Multipart(MultipartError),
     /// The body is not UTF-8 text.
     NotText,
+    /// The request asks for no WebSocket, or not as RFC 6455 wants it.
+    WebSocket(HandshakeError),
     /// The body could not be read.
     Body(BodyError),
     /// A handler takes a State that was not registered; the start of a server would have said so.
@@ -92,6 +97,7 @@ impl Rejection {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Rejection::Multipart(error) => error.status(),
+            Rejection::WebSocket(error) => error.status(),
             Rejection::Body(error) => error.status(),
             Rejection::MissingState { .. } | Rejection::MissingExtension { .. } => {
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -116,6 +122,7 @@ impl fmt::Display for Rejection {
             Rejection::FormData { reason } => write!(f, "the form does not fit: {reason}"),
             Rejection::Multipart(error) => error.fmt(f),
             Rejection::NotText => f.write_str("the body must be UTF-8 text"),
+            Rejection::WebSocket(error) => error.fmt(f),
             Rejection::Body(error) => error.fmt(f),
             Rejection::MissingState { type_name } => {
                 write!(
@@ -155,7 +162,10 @@ impl From<MultipartError> for Rejection {
 
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
-        answer(self.status(), &self)
+        match self {
+            Rejection::WebSocket(error) => websocket::refuse(error),
+            _ => answer(self.status(), &self),
+        }
     }
 }
 

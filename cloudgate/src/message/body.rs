@@ -12,6 +12,7 @@ use http::StatusCode;
 
 use super::file_range::FileRange;
 use super::headers::Headers;
+use super::upgrade::Upgrade;
 
 /// Where the bytes of a request body come from.
 ///
@@ -397,13 +398,16 @@ pub enum Body {
     },
     /// Whatever the closure writes.
     Writer(WriteBody),
+    /// No body: behind a response of status 101 the connection speaks another protocol
+    /// ([`Response::switching_protocols`](super::Response::switching_protocols)).
+    Upgrade(Upgrade),
 }
 
 impl Body {
     /// The length in bytes, if it is known before sending.
     pub fn length(&self) -> Option<u64> {
         match self {
-            Body::Empty => Some(0),
+            Body::Empty | Body::Upgrade(_) => Some(0),
             Body::Bytes(bytes) => Some(bytes.len() as u64),
             Body::File(range) => Some(range.length),
             Body::Reader { length, .. } => *length,
@@ -420,6 +424,7 @@ impl fmt::Debug for Body {
             Body::File(_) => "File",
             Body::Reader { .. } => "Reader",
             Body::Writer(_) => "Writer",
+            Body::Upgrade(_) => "Upgrade",
         };
         f.debug_tuple(kind).field(&self.length()).finish()
     }

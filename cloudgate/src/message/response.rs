@@ -8,6 +8,7 @@ use http::StatusCode;
 use super::body::{Body, BodyWriter};
 use super::file_range::FileRange;
 use super::headers::{Headers, Prepared};
+use super::upgrade::{Upgrade, Upgraded};
 
 // What most responses have, ready to send.
 static HTML: Prepared = Prepared::line("Content-Type: text/html; charset=utf-8\r\n");
@@ -127,6 +128,24 @@ impl Response {
         }
     }
 
+    /// 101: behind it the connection speaks `protocol`, a name or more that go into the field Upgrade, as `talk` does
+    /// ([`Upgraded`]). `talk` runs on a coroutine and may wait as a handler may; the connection is closed when it
+    /// returns. An error is logged at level debug, for it mostly is the peer's doing.
+    ///
+    /// Where the request is not HTTP/1.1, or its head asks for no upgrade (RFC 9110 section 7.8), the client gets a 426
+    /// in place of this.
+    pub fn switching_protocols(
+        protocol: &str,
+        talk: impl FnOnce(&mut Upgraded<'_>) -> std::io::Result<()> + Send + 'static,
+    ) -> Response {
+        Response::upgrade(Upgrade::talk(talk)).header("Upgrade", protocol)
+    }
+
+    /// 101 with what comes behind it.
+    pub(crate) fn upgrade(upgrade: Upgrade) -> Response {
+        Response::new(StatusCode::SWITCHING_PROTOCOLS).with_body(Body::Upgrade(upgrade))
+    }
+
     /// This status with its own name as a plain text body, such as `404 Not Found`.
     ///
     /// Where an [`App`](crate::App) answers, a client whose Accept prefers HTML gets a small page
@@ -238,7 +257,7 @@ fn collect(body: Body) -> std::io::Result<Bytes> {
 
     let mut memory = Memory(Vec::new());
     match body {
-        Body::Empty => {}
+        Body::Empty | Body::Upgrade(_) => {}
         Body::Bytes(bytes) => return Ok(bytes),
         Body::File(range) => {
             let mut file = &*range.file;

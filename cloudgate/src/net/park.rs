@@ -35,6 +35,18 @@ const BLOCK: usize = 256;
 /// How many deadlines of entries that have left may stay, whatever the number of entries.
 const SPARE_DUES: usize = 1024;
 
+/// What can be parked.
+pub(crate) trait Parked: AsFd + Send + 'static {
+    /// Whether its owner gets it back at its end too, when it is late, and when the lot closes; else it is dropped.
+    fn minds_its_end(&self) -> bool {
+        false
+    }
+}
+
+/// Which entry of a lot is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(u64);
+
 /// A table of idle descriptors, each with what its owner needs to go on.
 pub(crate) struct Lot<T> {
     epoll: OwnedFd,
@@ -51,6 +63,8 @@ struct State<T> {
     free: Vec<u32>,
     /// Every entry with its deadline, the next one first, among entries that have left since.
     dues: BinaryHeap<Reverse<Due>>,
+    /// What is to be given back, having left the table.
+    called: Vec<T>,
     stopped: bool,
 }
 
@@ -68,9 +82,9 @@ struct Slot<T> {
     item: Option<T>,
 }
 
-impl<T: AsFd + Send + 'static> Lot<T> {
+impl<T: Parked> Lot<T> {
     /// An empty lot and its thread. `awake` gets each item whose descriptor has bytes; it gives back
-    /// what it cannot take now, and is asked again soon. What has ended or is late is dropped.
+    /// what it cannot take now, and is asked again soon. What has ended or is late is dropped, unless it minds.
     ///
     /// # Errors
     /// When there is no descriptor or thread for it.
@@ -85,6 +99,7 @@ impl<T: AsFd + Send + 'static> Lot<T> {
             blocks: Vec::new(),
             free: Vec::new(),
             dues: BinaryHeap::new(),
+            called: Vec::new(),
             stopped: false,
         };
         let lot = Arc::new(Lot {
@@ -100,15 +115,14 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         Ok(lot)
     }
 
-    /// Takes an item in until its descriptor has bytes, has ended, or `until` has passed. An item that
-    /// comes after [`Lot::close`] is dropped.
+    /// Takes an item in until its descriptor has bytes, has ended, or `until` has passed.
     ///
     /// # Errors
-    /// Gives the item back when the system does not watch its descriptor.
-    pub(crate) fn park(&self, item: T, until: Deadline) -> Result<(), T> {
+    /// Gives the item back when the lot is closed, or the system does not watch its descriptor.
+    pub(crate) fn park(&self, item: T, until: Deadline) -> Result<Ticket, T> {
         let mut state = self.lock();
         if state.stopped {
-            return Ok(());
+            return Err(item);
         }
         let index = state.free.pop().unwrap_or_else(|| state.grow());
         let slot = state.slot_mut(index);
@@ -117,7 +131,8 @@ impl<T: AsFd + Send + 'static> Lot<T> {
             index,
             generation: slot.generation,
         };
-        let key = EventData::new_u64(u64::from(due.generation) << 32 | u64::from(index));
+        let ticket = Ticket(u64::from(due.generation) << 32 | u64::from(index));
+        let key = EventData::new_u64(ticket.0);
         if let Err(error) = epoll::add(&self.epoll, &item, key, EventFlags::IN | EventFlags::RDHUP)
         {
             log::error!("an idle connection cannot be parked: {error}");
@@ -128,7 +143,17 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         if state.note(due) {
             self.ring();
         }
-        Ok(())
+        Ok(ticket)
+    }
+
+    /// Lets the owner have an item back as soon as its descriptor, `socket`, can be read or written. An item that is
+    /// on its way back already goes its way.
+    pub(crate) fn rouse(&self, ticket: Ticket, socket: &impl AsFd) {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
+        match epoll::modify(&self.epoll, socket, EventData::new_u64(ticket.0), flags) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => log::error!("an idle connection cannot be roused: {error}"),
+        }
     }
 
     /// How many items are parked.
@@ -136,11 +161,24 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         self.lock().occupied()
     }
 
-    /// Drops every item, now and from now on, and ends the thread.
+    /// Lets the owner have an item back now.
+    pub(crate) fn call(&self, ticket: Ticket) {
+        if let Some(item) = self.take(ticket) {
+            self.lock().called.push(item);
+            self.ring();
+        }
+    }
+
+    /// Drops every item, or gives back those that mind, and ends the thread.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.stopped = true;
-        let blocks = std::mem::take(&mut state.blocks);
+        let mut blocks = std::mem::take(&mut state.blocks);
+        for slot in blocks.iter_mut().flatten() {
+            if slot.item.as_ref().is_some_and(Parked::minds_its_end) {
+                state.called.extend(slot.item.take());
+            }
+        }
         state.free.clear();
         state.dues.clear();
         drop(state);
@@ -153,10 +191,10 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         let mut ready = VecDeque::new();
         loop {
-            let wait = match self.drop_late() {
-                None => return,
-                Some(_) if !ready.is_empty() => Some(AGAIN),
-                Some(wait) => wait,
+            let wait = match self.take_late(&mut ready) {
+                Next::Stopped => return see_off(ready, awake),
+                Next::Due(_) if !ready.is_empty() => Some(AGAIN),
+                Next::Due(wait) => wait,
             };
             let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
             events.clear();
@@ -172,13 +210,13 @@ impl<T: AsFd + Send + 'static> Lot<T> {
                     let _ = rustix::io::read(&self.bell, &mut [0; 8]);
                     continue;
                 }
-                let Some(item) = self.take(key as u32, (key >> 32) as u32) else {
+                let Some(item) = self.take(Ticket(key)) else {
                     continue;
                 };
                 let flags = event.flags;
                 let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
                 // A peer that has ended may have sent something first.
-                if !ended || has_bytes(&item) {
+                if !ended || item.minds_its_end() || has_bytes(&item) {
                     ready.push_back(item);
                 }
             }
@@ -186,8 +224,9 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         }
     }
 
-    /// Takes an entry out, if it is the one that the key means.
-    fn take(&self, index: u32, generation: u32) -> Option<T> {
+    /// Takes an entry out, if it is the one that the ticket means.
+    fn take(&self, ticket: Ticket) -> Option<T> {
+        let (index, generation) = (ticket.0 as u32, (ticket.0 >> 32) as u32);
         let mut state = self.lock();
         let block = state.blocks.get_mut(index as usize / BLOCK)?;
         let slot = &mut block[index as usize % BLOCK];
@@ -201,14 +240,21 @@ impl<T: AsFd + Send + 'static> Lot<T> {
         Some(item)
     }
 
-    /// Drops what is late, and says how long there is nothing to drop; `None` when the lot is closed.
-    fn drop_late(&self) -> Option<Option<Duration>> {
+    /// Drops what is late, or puts it to what is `ready` if it minds, and says how long nothing more is late.
+    fn take_late(&self, ready: &mut VecDeque<T>) -> Next {
         let now = self.clock.tick();
         let mut late = Vec::new();
         let mut state = self.lock();
         if state.stopped {
-            return None;
+            late.append(&mut state.called);
+            drop(state);
+            for item in &late {
+                let _ = epoll::delete(&self.epoll, item);
+            }
+            ready.extend(late);
+            return Next::Stopped;
         }
+        ready.extend(state.called.drain(..));
         let next = loop {
             match state.dues.peek().map(|Reverse(due)| *due) {
                 Some(due) if !state.is_current(due) => {
@@ -223,8 +269,12 @@ impl<T: AsFd + Send + 'static> Lot<T> {
             }
         };
         drop(state);
-        drop(late);
-        Some(
+        for item in late.into_iter().filter(Parked::minds_its_end) {
+            // As in `take`.
+            let _ = epoll::delete(&self.epoll, &item);
+            ready.push_back(item);
+        }
+        Next::Due(
             next.filter(|due| *due != Deadline::NEVER.as_millis())
                 .map(|due| Duration::from_millis(due - now)),
         )
@@ -290,6 +340,25 @@ impl<T> State<T> {
     }
 }
 
+/// What the watching thread does next.
+enum Next {
+    /// Wait for no longer than this.
+    Due(Option<Duration>),
+    /// End.
+    Stopped,
+}
+
+/// Offers the last items until all are taken.
+fn see_off<T>(mut items: VecDeque<T>, awake: &dyn Fn(T) -> Result<(), T>) {
+    loop {
+        offer(&mut items, awake);
+        if items.is_empty() {
+            return;
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
 /// Offers the items in their turn, until one is not taken: those behind it would not be either.
 fn offer<T>(items: &mut VecDeque<T>, awake: &dyn Fn(T) -> Result<(), T>) {
     while let Some(item) = items.pop_front() {
@@ -318,6 +387,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::{self, Receiver};
+
+    impl Parked for UnixStream {}
 
     const LONG: Duration = Duration::from_secs(30);
 
@@ -415,15 +486,14 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_lot_drops_what_it_has_and_what_comes() {
+    fn a_closed_lot_drops_what_it_has_and_takes_nothing() {
         let (lot, _back) = lot();
         let (before, parked) = UnixStream::pair().unwrap();
         assert!(lot.park(parked, Deadline::NEVER).is_ok());
         lot.close();
         ended(&before);
-        let (after, parked) = UnixStream::pair().unwrap();
-        assert!(lot.park(parked, Deadline::NEVER).is_ok());
-        ended(&after);
+        let (_after, parked) = UnixStream::pair().unwrap();
+        assert!(lot.park(parked, Deadline::NEVER).is_err());
     }
 
     #[test]

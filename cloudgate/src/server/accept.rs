@@ -16,9 +16,11 @@ use super::Shared;
 use super::conn::{Close, Connection};
 use super::proxied;
 use super::seats::{Seat, Work};
+use super::upgraded::{self, Held, Left, Talk};
 use crate::message::Deadline;
 use crate::net::home::{self, Socket, Waker};
 use crate::net::listener::{Listener, Source};
+use crate::net::park::Parked;
 use crate::net::transport::Plain;
 
 /// What a client gets that finds every seat taken.
@@ -34,7 +36,7 @@ const ACCEPTS_A_TURN: u32 = 32;
 
 /// A connection without a coroutine: new, or idle for a while.
 pub(super) struct Guest {
-    socket: OwnedFd,
+    pub(super) socket: Held,
     /// The client, once a proxy has said who that is.
     peer: SocketAddr,
     introduction: Introduction,
@@ -43,6 +45,8 @@ pub(super) struct Guest {
     /// How many requests it has had answers to.
     served: u64,
     seat: Seat,
+    /// What it speaks where that is not HTTP any more.
+    pub(super) talk: Option<Box<Talk>>,
 }
 
 /// Whether a trusted proxy still has to say for whom the connection is.
@@ -55,6 +59,12 @@ enum Introduction {
 impl AsFd for Guest {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+impl Parked for Guest {
+    fn minds_its_end(&self) -> bool {
+        self.talk.is_some()
     }
 }
 
@@ -173,12 +183,13 @@ fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr) {
     // The clock stands still while there is no connection.
     let opened = shared.around.clock.tick();
     let guest = Guest {
-        socket,
+        socket: Held::Alone(socket),
         peer,
         introduction,
         opened,
         served: 0,
         seat,
+        talk: None,
     };
     if let Err(guest) = give_coroutine(guest) {
         // It waits for its turn as an idle one does, no longer than for its first request.
@@ -194,7 +205,7 @@ pub(super) fn give_coroutine(guest: Guest) -> Result<(), Guest> {
     if !shared.seats.has_room_for_work() {
         return Err(guest);
     }
-    let worker = guest.socket.as_raw_fd() as usize % home::workers();
+    let worker = guest.as_fd().as_raw_fd() as usize % home::workers();
     let mut work = Work::on(shared, worker);
     let slot = Arc::new(Mutex::new(Some(guest)));
     let theirs = Arc::clone(&slot);
@@ -215,6 +226,15 @@ pub(super) fn give_coroutine(guest: Guest) -> Result<(), Guest> {
 
 /// The life of a connection's coroutine.
 fn run(work: &Work, guest: Guest) {
+    let mut guest = Some(guest);
+    // Who cannot be parked goes on at once.
+    while let Some(next) = guest {
+        guest = turn(work, next);
+    }
+}
+
+/// What a connection does until it is over, parked, or has something else to do, for which it is given back.
+fn turn(work: &Work, guest: Guest) -> Option<Guest> {
     let Guest {
         socket,
         mut peer,
@@ -222,40 +242,74 @@ fn run(work: &Work, guest: Guest) {
         opened,
         served,
         mut seat,
+        talk,
     } = guest;
     let shared = Arc::clone(&seat.shared);
+    let socket = match (&talk, socket) {
+        (Some(talk), held) => talk.take_socket(held),
+        (None, Held::Alone(socket)) => socket,
+        (None, Held::WithTie(_)) => return None,
+    };
     let socket = match Socket::at_home(work.worker, socket) {
         Ok(socket) => socket,
         Err(error) => {
-            return log::error!("the connection from {peer} could not be polled: {error}");
+            log::error!("the connection from {peer} could not be polled: {error}");
+            return None;
         }
     };
-    let registration = shared.list.register(socket.waker());
+    let waker = socket.waker();
+    let registration = shared.list.register(waker.clone());
     let mut io = Plain::new(socket, registration);
+    let guest = |socket, peer, served, seat, talk| Guest {
+        socket: Held::Alone(socket),
+        peer,
+        introduction: Introduction::Done,
+        opened,
+        served,
+        seat,
+        talk,
+    };
+    if let Some(talk) = talk {
+        return match talk.run(io, waker, &shared.around) {
+            Left::Over => None,
+            Left::Idle(talk, io, until) => {
+                let socket = io.into_socket();
+                upgraded::park(
+                    &shared,
+                    guest(socket, peer, served, seat, Some(talk)),
+                    until,
+                )
+            }
+        };
+    }
     if introduction == Introduction::Awaited {
         match proxied::client(&mut io, peer, opened, &shared.around) {
             Ok(client) if seat.count_for(client.ip()) => peer = client,
-            Ok(_) => return turn_away(&io.into_socket()),
-            Err(error) => return error.log(peer),
+            Ok(_) => {
+                turn_away(&io.into_socket());
+                return None;
+            }
+            Err(error) => {
+                error.log(peer);
+                return None;
+            }
         }
     }
     let mut connection = Connection::resume(io, peer, opened, served);
-    match connection.serve(&shared.around) {
+    let close = connection.serve(&shared.around);
+    let served = connection.served();
+    match close {
         Close::Quiet(until) => {
-            let served = connection.served();
             let socket = connection.into_io().into_socket();
-            park(
-                &shared,
-                Guest {
-                    socket,
-                    peer,
-                    introduction: Introduction::Done,
-                    opened,
-                    served,
-                    seat,
-                },
-                until,
-            );
+            park(&shared, guest(socket, peer, served, seat, None), until);
+            None
+        }
+        Close::Upgraded(upgrade, leftover) => {
+            let socket = connection.into_io().into_socket();
+            let talk = Talk::begin(&shared, work.worker, upgrade, leftover);
+            // On a stack of its own: what the handler has touched of this one would stay resident for as long as
+            // the protocol is spoken.
+            give_coroutine(guest(socket, peer, served, seat, Some(talk))).err()
         }
         close => {
             // A response that was cut short is ours to look into; all else is the peer's business.
@@ -265,6 +319,7 @@ fn run(work: &Work, guest: Guest) {
                 Level::Debug
             };
             log::log!(level, "connection from {peer} closed: {close}");
+            None
         }
     }
 }

@@ -3,9 +3,8 @@
 use std::io::{self, ErrorKind};
 
 use super::conn::Surroundings;
-use super::pace::Pace;
 use super::respond;
-use crate::message::{BodyError, BodySource, Duplex, Headers};
+use crate::message::{BodyError, BodySource, Duplex, Headers, Pace};
 use crate::net::buffer::ReadBuffer;
 use crate::net::home;
 use crate::proto::error::ParseError;
@@ -54,7 +53,7 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
             length: (decoder.at_least() > 0).then(|| decoder.at_least()),
             decoder,
             continue_awaited: framing.expects_continue,
-            pace: Pace::new(&around.rules),
+            pace: around.rules.pace(),
             failed: false,
         }
     }
@@ -149,7 +148,7 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
             // Earlier answers are not the handler's: half of one must not stay behind when its time is up.
             home::unlimited(|| respond::flush(self.io, self.output, around))
                 .map_err(disconnected)?;
-            let waited = self.pace.wait(self.io, &around.clock);
+            let waited = self.pace.wait(self.io, || around.clock.now());
             waited.map_err(|error| match error.kind() {
                 ErrorKind::TimedOut => BodyError::TooSlow,
                 _ => disconnected(error),

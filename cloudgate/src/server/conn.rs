@@ -25,7 +25,9 @@ use super::lease::{self, Lease};
 use super::respond::{self, Exchange};
 use super::settings::Rules;
 use crate::message::request::Head;
-use crate::message::{Deadline, Duplex, Request, RequestBody, Response, Service, Version};
+use crate::message::{
+    Body, Deadline, Duplex, Request, RequestBody, RequestHead, Response, Service, Upgrade, Version,
+};
 use crate::net::deadline::Clock;
 use crate::net::home;
 use crate::proto::error::ParseError;
@@ -59,11 +61,14 @@ pub(crate) struct Surroundings {
     pub(crate) stopping: AtomicBool,
     /// How many connections have a coroutine.
     pub(crate) active: AtomicUsize,
+    /// How many of them keep it until they end, for a protocol other than HTTP, and how many may.
+    pub(crate) kept: AtomicUsize,
+    pub(crate) most_kept: usize,
 }
 
 impl Surroundings {
     /// For how many milliseconds a connection without a byte keeps its coroutine; 0 for ever.
-    fn patience(&self) -> u64 {
+    pub(super) fn patience(&self) -> u64 {
         let park = self.rules.park;
         let active = self.active.load(Ordering::Relaxed).max(COMFORTABLE) as u64;
         let part = |time: u64| time.saturating_mul(COMFORTABLE as u64) / active;
@@ -112,6 +117,8 @@ pub(crate) enum Close {
     Failed(io::Error),
     /// The body of a response failed after its head was sent.
     BodyFailed(io::Error),
+    /// It speaks another protocol from now on, and this came behind the request.
+    Upgraded(Upgrade, Vec<u8>),
 }
 
 impl fmt::Display for Close {
@@ -127,6 +134,7 @@ impl fmt::Display for Close {
             Close::Stopping => f.write_str("the server stops"),
             Close::Failed(error) => write!(f, "it failed: {error}"),
             Close::BodyFailed(error) => write!(f, "a response was cut short: {error}"),
+            Close::Upgraded(..) => f.write_str("it speaks another protocol"),
         }
     }
 }
@@ -270,9 +278,13 @@ impl<D: Duplex> Connection<D> {
         } else {
             reader.finish()
         };
-        let (response, panicked) = match answer {
+        let (mut response, panicked) = match answer {
             Ok(response) => (response, false),
             Err(_) => (Response::error(StatusCode::INTERNAL_SERVER_ERROR), true),
+        };
+        let upgrade = match response.body {
+            Body::Upgrade(_) => upgrade(&mut response, head, unread, around),
+            _ => None,
         };
         let keep_alive = framing.keep_alive
             && unread == Unread::Nothing
@@ -282,6 +294,7 @@ impl<D: Duplex> Connection<D> {
             version: head.version(),
             head_only: *head.method() == Method::HEAD,
             keep_alive,
+            upgrades: upgrade.is_some(),
             date: self.date.at(around.clock.now()),
         };
         let keep_alive = match respond::send(&mut self.io, output, response, exchange, around) {
@@ -294,6 +307,11 @@ impl<D: Duplex> Connection<D> {
                 return Err(close);
             }
         };
+        if let Some(upgrade) = upgrade {
+            let leftover = input.filled().to_vec();
+            self.flush(around)?;
+            return Err(Close::Upgraded(upgrade, leftover));
+        }
         let enough = output.len() >= OUTPUT_ENOUGH;
         if !keep_alive {
             let unread = unread == Unread::Something || !input.is_empty();
@@ -330,6 +348,7 @@ impl<D: Duplex> Connection<D> {
             version: Version::Http11,
             head_only: false,
             keep_alive: false,
+            upgrades: false,
             date: self.date.at(around.clock.now()),
         };
         let sent = respond::send(&mut self.io, output, response, exchange, around)
@@ -378,6 +397,51 @@ impl<D: Duplex> Connection<D> {
             lease::give_back(lease);
         }
     }
+}
+
+/// Takes the protocol out of a response of status 101, or makes another of it where the connection cannot be upgraded.
+fn upgrade(
+    response: &mut Response,
+    head: &RequestHead,
+    unread: Unread,
+    around: &Surroundings,
+) -> Option<Upgrade> {
+    let protocol = response
+        .headers()
+        .get("upgrade")
+        .unwrap_or_default()
+        .to_owned();
+    let Body::Upgrade(upgrade) = response.take_body() else {
+        return None;
+    };
+    // RFC 9110 section 7.8.
+    let asked = head.version() == Version::Http11
+        && head.headers().has_token("connection", "upgrade")
+        && head.headers().contains("upgrade");
+    let full =
+        upgrade.0.keeps_coroutine() && around.kept.load(Ordering::Relaxed) >= around.most_kept;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS || protocol.is_empty() {
+        log::error!(
+            "a handler upgraded a connection with the status {} and the protocol {protocol:?}; the client gets a 500",
+            response.status()
+        );
+        *response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+    } else if !asked || *head.method() == Method::HEAD {
+        let reason =
+            format_args!("the fields `Connection: Upgrade` and `Upgrade: {protocol}` are wanted");
+        *response = Response::error_because(StatusCode::UPGRADE_REQUIRED, reason)
+            .header("Upgrade", &protocol);
+    } else if unread != Unread::Nothing {
+        *response = Response::error_because(
+            StatusCode::BAD_REQUEST,
+            "a request to upgrade the connection has no body",
+        );
+    } else if full || around.stopping.load(Ordering::Relaxed) {
+        *response = Response::error(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", "1");
+    } else {
+        return Some(upgrade);
+    }
+    None
 }
 
 impl Lease {

@@ -8,9 +8,9 @@
 //!  conn      the life of one connection
 //!  body      a request body as the handler reads it     respond  a response as the client gets it
 //!  send_file a piece of a file as the client gets it
-//!  pace      is the peer fast enough                    capacity how many connections fit
+//!  capacity  how many connections fit
 //!  settings  limits and timeouts                        clock    the Date field
-//!  lease     the buffers of a request in flight
+//!  lease     the buffers of a request in flight         upgraded the life of one that speaks another protocol
 //! ```
 
 mod accept;
@@ -20,12 +20,12 @@ mod clock;
 mod conn;
 mod inherited;
 mod lease;
-mod pace;
 mod proxied;
 mod respond;
 mod seats;
 mod send_file;
 mod settings;
+mod upgraded;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -241,6 +241,9 @@ impl Server {
                 clock,
                 stopping: AtomicBool::new(false),
                 active: AtomicUsize::new(0),
+                kept: AtomicUsize::new(0),
+                // The rest is for those that come and go, or nobody would be answered any more.
+                most_kept: fits.active - fits.active / 4,
             },
             list,
             lot,

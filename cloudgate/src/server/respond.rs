@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering;
 use http::StatusCode;
 
 use super::conn::{Close, Surroundings};
-use super::pace::Pace;
 use super::send_file::send_file;
-use crate::message::{Body, BodySink, BodyWriter, Duplex, Response, Version};
+use crate::message::{Body, BodySink, BodyWriter, Duplex, Pace, Response, Version};
 use crate::net::home;
 use crate::proto::h1::encode::{self, Envelope, ResponseLength};
 
@@ -25,6 +24,8 @@ pub(crate) struct Exchange<'a> {
     /// Whether only the head is wanted (HEAD).
     pub(crate) head_only: bool,
     pub(crate) keep_alive: bool,
+    /// Whether the connection speaks another protocol behind this response.
+    pub(crate) upgrades: bool,
     pub(crate) date: &'a [u8; 29],
 }
 
@@ -37,8 +38,14 @@ pub(crate) fn send<D: Duplex>(
     exchange: Exchange<'_>,
     around: &Surroundings,
 ) -> Result<bool, Close> {
-    let status = sendable(response.status);
-    let length = if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
+    let status = if exchange.upgrades {
+        response.status
+    } else {
+        sendable(response.status)
+    };
+    let length = if exchange.upgrades {
+        ResponseLength::Upgrade
+    } else if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
         ResponseLength::Bodiless
     } else {
         match response.body.length() {
@@ -47,7 +54,8 @@ pub(crate) fn send<D: Duplex>(
             None => ResponseLength::UntilClose,
         }
     };
-    let head_only = exchange.head_only || length == ResponseLength::Bodiless;
+    let head_only =
+        exchange.head_only || matches!(length, ResponseLength::Bodiless | ResponseLength::Upgrade);
     let keep_alive = exchange.keep_alive && (head_only || length != ResponseLength::UntilClose);
     let envelope = Envelope {
         version: exchange.version,
@@ -60,7 +68,7 @@ pub(crate) fn send<D: Duplex>(
         return Ok(keep_alive);
     }
     match response.take_body() {
-        Body::Empty => {}
+        Body::Empty | Body::Upgrade(_) => {}
         Body::Bytes(bytes) if bytes.len() <= COPY => output.extend_from_slice(&bytes),
         Body::Bytes(bytes) => send_both(io, output, &bytes, around)?,
         Body::File(range) => send_file(io, output, &range, around)?,
@@ -104,7 +112,7 @@ pub(crate) fn flush<D: Duplex>(
     if output.is_empty() {
         return Ok(());
     }
-    flush_at(io, output, around, &mut Pace::new(&around.rules))
+    flush_at(io, output, around, &mut around.rules.pace())
 }
 
 /// As [`flush`], for a part of a body whose pace is kept from part to part.
@@ -129,7 +137,7 @@ fn send_both<D: Duplex>(
     around: &Surroundings,
 ) -> io::Result<()> {
     let first = output.len();
-    let mut pace = Pace::new(&around.rules);
+    let mut pace = around.rules.pace();
     let written = write_all(around, io, first + bytes.len(), &mut pace, |io, at| {
         let rest = &bytes[at.saturating_sub(first)..];
         let piece = &rest[..rest.len().min(around.turn())];
@@ -175,7 +183,7 @@ pub(super) fn wait_to_go_on<D: Duplex>(
     pace: &mut Pace,
 ) -> io::Result<()> {
     match error.kind() {
-        ErrorKind::WouldBlock => pace.wait(io, &around.clock),
+        ErrorKind::WouldBlock => pace.wait(io, || around.clock.now()),
         ErrorKind::Interrupted => Ok(()),
         _ => Err(error),
     }
@@ -212,7 +220,7 @@ impl<'c, D: Duplex> Sink<'c, D> {
             io,
             output,
             around,
-            pace: Pace::new(&around.rules),
+            pace: around.rules.pace(),
             pending: Vec::new(),
             chunked: length == ResponseLength::Chunked,
             left,

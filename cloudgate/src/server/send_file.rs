@@ -17,9 +17,8 @@ use std::os::unix::fs::FileExt;
 use std::time::SystemTime;
 
 use super::conn::{Close, Surroundings};
-use super::pace::Pace;
 use super::respond::{wait_to_go_on, write_all};
-use crate::message::{Duplex, FileRange};
+use crate::message::{Duplex, FileRange, Pace};
 use crate::net::home;
 use crate::net::page_cache::Window;
 
@@ -36,7 +35,7 @@ pub(super) fn send_file<D: Duplex>(
     range: &FileRange,
     around: &Surroundings,
 ) -> Result<(), Close> {
-    let mut pace = Pace::new(&around.rules);
+    let mut pace = around.rules.pace();
     write_all(around, io, output.len(), &mut pace, |io, at| {
         io.write_more(&output[at..])
     })?;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::message::{Network, RequestBody};
+use crate::message::{Network, Pace, RequestBody};
 use crate::net::home;
 use crate::proto::limits::Limits;
 
@@ -152,5 +152,10 @@ impl Rules {
             linger: millis(timeouts.linger),
             restless: Duration::from_secs(10),
         }
+    }
+
+    /// How much time a transfer that begins now has.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace::new(self.grace, self.stall, self.min_rate)
     }
 }

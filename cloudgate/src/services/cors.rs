@@ -8,6 +8,7 @@ use http::{Method, StatusCode};
 
 use super::vary;
 use crate::message::headers::is_token;
+use crate::message::upgrade::OriginAllowed;
 use crate::message::{Headers, Middleware, Next, Request, Response, StartError};
 
 /// The longest list of field names that a preflight may ask for, in bytes.
@@ -298,6 +299,10 @@ impl Middleware for Cors {
             && request.headers().contains("access-control-request-method");
         if is_preflight {
             return self.answer_preflight(request, origin);
+        }
+        // A socket comes with cookies whatever is said here, so an origin has to be meant for that by name.
+        if asking.is_some() && origin.is_some() && !self.any {
+            request.extensions_mut().insert(OriginAllowed);
         }
         let mut response = next.run(request);
         let headers = response.headers_mut();

@@ -70,7 +70,7 @@ pub(super) fn exchange(
 
 fn collect(body: Body, into: &mut Collected) -> Result<(), String> {
     match body {
-        Body::Empty => Ok(()),
+        Body::Empty | Body::Upgrade(_) => Ok(()),
         Body::Bytes(bytes) => into.push(&bytes).map(drop),
         Body::File(range) => {
             let read = |buffer: &mut [u8], at| range.file.read_at(buffer, range.offset + at);

@@ -15,6 +15,8 @@ pub enum ResponseLength {
     Chunked,
     /// The end of the connection, for HTTP/1.0 clients.
     UntilClose,
+    /// Nothing: another protocol follows (RFC 9110 section 15.2.2).
+    Upgrade,
 }
 
 /// What the connection adds to a response.
@@ -59,9 +61,12 @@ pub fn head(out: &mut Vec<u8>, status: StatusCode, headers: &Headers, envelope: 
             out.extend_from_slice(b"\r\n");
         }
         ResponseLength::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        ResponseLength::Upgrade => out.extend_from_slice(b"Connection: Upgrade\r\n"),
         ResponseLength::Bodiless | ResponseLength::UntilClose => {}
     }
-    if !envelope.keep_alive {
+    if envelope.length == ResponseLength::Upgrade {
+        // Nothing is kept alive, and nothing closed.
+    } else if !envelope.keep_alive {
         out.extend_from_slice(b"Connection: close\r\n");
     } else if envelope.version == Version::Http10 {
         out.extend_from_slice(b"Connection: keep-alive\r\n");

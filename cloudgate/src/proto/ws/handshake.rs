@@ -164,6 +164,17 @@ pub struct Upgrade {
     deflate: Option<Agreed>,
 }
 
+/// A request that is well-formed; from which page it may come, and what is compressed, is still to be said.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    accept: String,
+    protocols: Vec<String>,
+    origin: Option<String>,
+    host: Option<String>,
+    /// The field of extensions alone.
+    extensions: Headers,
+}
+
 /// Checks a request (section 4.2.1). `deflate` says whether messages may be compressed, and how.
 ///
 /// # Errors
@@ -173,45 +184,94 @@ pub fn check(
     origins: &Origins,
     deflate: Option<&Wanted>,
 ) -> Result<Upgrade, HandshakeError> {
-    let headers = request.headers();
-    if request.method() != Method::GET {
-        return Err(HandshakeError::NotGet);
+    Offer::of(request)?.open(origins, deflate)
+}
+
+impl Offer {
+    /// Reads a request (section 4.2.1).
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn of(request: &Request<'_>) -> Result<Offer, HandshakeError> {
+        let headers = request.headers();
+        if request.method() != Method::GET {
+            return Err(HandshakeError::NotGet);
+        }
+        if !headers.has_token("Connection", "upgrade") || !headers.has_token("Upgrade", "websocket")
+        {
+            return Err(HandshakeError::NoUpgrade);
+        }
+        if request.version() != Version::Http11 {
+            return Err(HandshakeError::OldHttp);
+        }
+        let empty = headers
+            .get_all("Content-Length")
+            .all(|length| length == b"0");
+        if !empty || headers.contains("Transfer-Encoding") {
+            return Err(HandshakeError::Body);
+        }
+        if one(headers, VERSION) != Some(b"13") {
+            return Err(HandshakeError::UnsupportedVersion);
+        }
+        let key = one(headers, KEY).ok_or(HandshakeError::InvalidKey)?;
+        if BASE64.decode(key).map_or(0, |key| key.len()) != 16 {
+            return Err(HandshakeError::InvalidKey);
+        }
+        let origin = if headers.contains("Origin") {
+            let origin = one(headers, "Origin").and_then(|origin| std::str::from_utf8(origin).ok());
+            // What cannot be told apart comes from nowhere that is allowed.
+            Some(origin.ok_or(HandshakeError::ForeignOrigin)?.to_owned())
+        } else {
+            None
+        };
+        let mut extensions = Headers::new();
+        for line in headers.get_all(extension::FIELD) {
+            let line = std::str::from_utf8(line).map_err(|_| HandshakeError::InvalidExtensions)?;
+            let kept = extensions.append(extension::FIELD, line);
+            kept.map_err(|_| HandshakeError::InvalidExtensions)?;
+        }
+        Ok(Offer {
+            accept: accept_value(key),
+            protocols: protocols(headers).ok_or(HandshakeError::InvalidProtocol)?,
+            origin,
+            host: request.host().map(str::to_owned),
+            extensions,
+        })
     }
-    if !headers.has_token("Connection", "upgrade") || !headers.has_token("Upgrade", "websocket") {
-        return Err(HandshakeError::NoUpgrade);
+
+    /// The page that asks, if a browser does.
+    pub fn origin(&self) -> Option<&str> {
+        self.origin.as_deref()
     }
-    if request.version() != Version::Http11 {
-        return Err(HandshakeError::OldHttp);
+
+    /// The subprotocols that the client speaks, the one it likes best first.
+    pub fn protocols(&self) -> &[String] {
+        &self.protocols
     }
-    let empty = headers
-        .get_all("Content-Length")
-        .all(|length| length == b"0");
-    if !empty || headers.contains("Transfer-Encoding") {
-        return Err(HandshakeError::Body);
-    }
-    if one(headers, VERSION) != Some(b"13") {
-        return Err(HandshakeError::UnsupportedVersion);
-    }
-    let key = one(headers, KEY).ok_or(HandshakeError::InvalidKey)?;
-    if BASE64.decode(key).map_or(0, |key| key.len()) != 16 {
-        return Err(HandshakeError::InvalidKey);
-    }
-    if headers.contains("Origin") {
-        let origin = one(headers, "Origin").and_then(|origin| std::str::from_utf8(origin).ok());
-        if !origin.is_some_and(|origin| origins.allow(origin, request.host())) {
+
+    /// Goes on if the page may. `deflate` says whether messages may be compressed, and how.
+    ///
+    /// # Errors
+    /// [`HandshakeError::ForeignOrigin`] and [`HandshakeError::InvalidExtensions`].
+    pub fn open(
+        self,
+        origins: &Origins,
+        deflate: Option<&Wanted>,
+    ) -> Result<Upgrade, HandshakeError> {
+        if let Some(origin) = &self.origin
+            && !origins.allow(origin, self.host.as_deref())
+        {
             return Err(HandshakeError::ForeignOrigin);
         }
-    }
-    let deflate = match deflate {
-        Some(wanted) => extension::negotiate(headers, wanted),
         // What is not wanted has to be well-formed all the same.
-        None => extension::negotiate(headers, &Wanted::default()).map(|_| None),
-    };
-    Ok(Upgrade {
-        accept: accept_value(key),
-        protocols: protocols(headers).ok_or(HandshakeError::InvalidProtocol)?,
-        deflate: deflate.map_err(|_| HandshakeError::InvalidExtensions)?,
-    })
+        let agreed = extension::negotiate(&self.extensions, deflate.unwrap_or(&Wanted::default()))
+            .map_err(|_| HandshakeError::InvalidExtensions)?;
+        Ok(Upgrade {
+            accept: self.accept,
+            protocols: self.protocols,
+            deflate: agreed.filter(|_| deflate.is_some()),
+        })
+    }
 }
 
 impl Upgrade {

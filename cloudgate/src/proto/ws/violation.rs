@@ -22,6 +22,8 @@ pub mod code {
     pub const TOO_LARGE: u16 = 1009;
     /// The server has failed.
     pub const INTERNAL: u16 = 1011;
+    /// The server has too much to do (the registry of IANA).
+    pub const TRY_AGAIN_LATER: u16 = 1013;
 
     /// Whether a close frame may hold `code` (RFC 6455 section 7.4, and the registry of IANA for 1012 to 1014).
     pub fn may_be_sent(code: u16) -> bool {

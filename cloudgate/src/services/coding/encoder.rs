@@ -43,7 +43,7 @@ const WINDOW: u32 = 18;
 /// sent, and its connection is cut.
 pub(crate) fn encode(body: Body, coding: Coding, level: u32) -> io::Result<Body> {
     Ok(match body {
-        Body::Empty => Body::Empty,
+        body @ (Body::Empty | Body::Upgrade(_)) => body,
         Body::Bytes(bytes) if bytes.len() <= inline(coding, level) => {
             Body::Bytes(all(&bytes, coding, level)?)
         }

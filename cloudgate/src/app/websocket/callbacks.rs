@@ -1,0 +1,144 @@
+//! What does a socket do that is served by callbacks?
+
+use super::error::SocketResult;
+use super::message::Message;
+use super::outbox::SocketSender;
+use super::socket::{CloseFrame, Core, Received, WebSocket};
+use super::talk::finish;
+use super::upgrade::Opening;
+use crate::message::{After, Deadline, Protocol, Upgraded};
+use crate::net::home;
+
+/// What is called for the things that happen to one socket ([`WebSocketUpgrade::serve`](super::WebSocketUpgrade::serve)).
+/// Each socket has a value of its own, so its fields are what the socket remembers.
+///
+/// ```
+/// use cloudgate::{Message, Response, SocketHandler, SocketResult, WebSocket, WebSocketUpgrade, route};
+///
+/// struct Counter(u64);
+///
+/// impl SocketHandler for Counter {
+///     fn message(&mut self, socket: &mut WebSocket<'_>, message: Message) -> SocketResult {
+///         self.0 += 1;
+///         socket.send(format!("{}: {} bytes", self.0, message.len()))?;
+///         Ok(())
+///     }
+/// }
+///
+/// #[route("/count")]
+/// fn count(upgrade: WebSocketUpgrade) -> Response { upgrade.serve(Counter(0)) }
+/// ```
+///
+/// The calls of one socket come one after the other, on its worker; they may wait as a handler may. An error that is no
+/// [`SocketError`](super::SocketError), and a panic, close the socket with 1011.
+pub trait SocketHandler: Send + 'static {
+    /// The socket is open.
+    ///
+    /// # Errors
+    /// Any: the socket is closed.
+    fn open(&mut self, socket: &mut WebSocket<'_>) -> SocketResult {
+        let _ = socket;
+        Ok(())
+    }
+
+    /// A message has come.
+    ///
+    /// # Errors
+    /// Any: the socket is closed.
+    fn message(&mut self, socket: &mut WebSocket<'_>, message: Message) -> SocketResult;
+
+    /// The socket is closed, however that came about; it is called once for each socket that was opened.
+    fn close(&mut self, socket: &SocketSender, frame: &CloseFrame) {
+        let _ = (socket, frame);
+    }
+}
+
+pub(super) struct Callbacks<H> {
+    opening: Opening,
+    handler: H,
+    core: Option<Core>,
+}
+
+impl<H: SocketHandler> Callbacks<H> {
+    pub(super) fn new(opening: Opening, handler: H) -> Callbacks<H> {
+        Callbacks {
+            opening,
+            handler,
+            core: None,
+        }
+    }
+}
+
+/// How a turn has ended.
+enum Turn {
+    /// There is nothing to do until this point.
+    Rest(Deadline),
+    /// The socket is to be closed, or is.
+    Over(SocketResult),
+}
+
+impl<H: SocketHandler> Protocol for Callbacks<H> {
+    fn run(&mut self, connection: &mut Upgraded<'_>) -> After {
+        let first = self.core.is_none();
+        let core = match &mut self.core {
+            Some(core) => core,
+            None => self.core.insert(self.opening.core(connection.host)),
+        };
+        let handler = &mut self.handler;
+        let outcome = home::catch_panic(|| {
+            let mut socket = WebSocket::over(core, connection);
+            if first && let Err(error) = handler.open(&mut socket) {
+                return Turn::Over(Err(error));
+            }
+            serve(handler, &mut socket)
+        });
+        let outcome = match outcome {
+            Ok(Turn::Rest(until)) => return After::Idle(until),
+            Ok(Turn::Over(outcome)) => Some(outcome),
+            Err(_) => None,
+        };
+        finish(core, connection, outcome);
+        let (sender, frame) = (core.sender(), core.close_frame());
+        // A panic is in the log, and there is nobody left to be told.
+        let _ = home::catch_panic(|| handler.close(&sender, &frame));
+        After::Over
+    }
+
+    fn keeps_coroutine(&self) -> bool {
+        false
+    }
+
+    fn has_work(&self) -> bool {
+        self.core
+            .as_ref()
+            .is_some_and(|core| core.outbox.has_work())
+    }
+}
+
+/// Hands messages on until nothing comes for a while.
+fn serve(handler: &mut impl SocketHandler, socket: &mut WebSocket<'_>) -> Turn {
+    let host = socket.host();
+    // Who was woken without a message, by a pong or to send a ping, rests again at once.
+    let mut until = Deadline::at(host.now());
+    loop {
+        match socket.next(until) {
+            Ok(Received::Message(message)) => {
+                if let Err(error) = handler.message(socket, message) {
+                    return Turn::Over(Err(error));
+                }
+                until = Deadline::after(host.now(), host.patience());
+            }
+            Ok(Received::Nothing) => {
+                let core = socket.core();
+                if core.is_at_rest() {
+                    core.shrink();
+                    return Turn::Rest(core.due());
+                }
+                // What is to be sent waits for the peer.
+                until = Deadline::NEVER.min(core.due());
+            }
+            Ok(Received::Closed) => return Turn::Over(Ok(())),
+            Err(error) => return Turn::Over(Err(error.into())),
+        }
+    }
+}

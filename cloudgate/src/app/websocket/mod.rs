@@ -1,0 +1,27 @@
+//! How does an application speak over WebSockets (RFC 6455, RFC 7692)?
+//!
+//! ```text
+//!  upgrade    a request becomes a socket        talk      a function has it       callbacks  or calls are made for it
+//!  socket     who owns it reads and writes      outbox    others send to it       flush      also while it has no coroutine
+//!  message    what goes over it                 buffers   while something is read or written
+//! ```
+
+mod buffers;
+mod callbacks;
+mod error;
+mod flush;
+mod message;
+mod outbox;
+mod socket;
+mod talk;
+mod upgrade;
+
+pub use callbacks::SocketHandler;
+pub use error::{SocketError, SocketResult};
+pub use message::Message;
+pub use outbox::{Delivery, Dropped, Losses, SlowReceiver, SocketSender};
+pub use socket::{CloseFrame, Received, WebSocket};
+pub use upgrade::{PerMessageDeflate, WebSocketUpgrade};
+
+pub(super) use message::Prepared;
+pub(super) use upgrade::refuse;

@@ -1,0 +1,513 @@
+//! What waits to be sent to a WebSocket, and what if its peer reads too slowly?
+//!
+//! Anybody may put a message in, from any coroutine or thread; only who has the socket takes them out: its coroutine,
+//! or, while it has none, `flush`.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::flush;
+use super::message::{Compresses, Load, Message, Prepared};
+use crate::message::Tie;
+use crate::proto::ws::encode::Encoder;
+use crate::proto::ws::violation::code;
+
+/// What a message costs besides its bytes, in bytes: so the limit bounds their number too.
+pub(super) const OVERHEAD: usize = 64;
+
+/// What becomes of a message for a peer that reads too slowly, once all that waits for it reaches the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowReceiver {
+    /// The socket is closed with 1013, and what waits is dropped: who comes back asks for what it has missed.
+    #[default]
+    Close,
+    /// The new message is dropped.
+    DropNewest,
+    /// What has waited longest is dropped, as far as need be.
+    DropOldest,
+    /// Of the messages of one topic only the newest is kept: for prices and positions, of which each makes those before
+    /// it worthless. Where that is not enough the new message is dropped. What was sent to the socket itself is of one
+    /// topic.
+    Coalesce,
+}
+
+/// What has become of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a dropped message is told here alone"]
+pub enum Delivery {
+    /// The system has it; it is on its way.
+    Sent,
+    /// It waits until the peer has read what was sent before, or until the socket's coroutine has a turn.
+    Queued,
+    /// It will not be sent.
+    Dropped(Dropped),
+}
+
+/// Why a message will not be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dropped {
+    /// The socket is closed, or about to.
+    Closed,
+    /// The peer reads too slowly, and [`SlowReceiver`] says so.
+    Slow,
+    /// It is larger than all that may wait.
+    TooLarge,
+}
+
+/// How many messages to a socket, or of a hub, were not sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Losses {
+    /// Came when the limit was reached ([`SlowReceiver::DropNewest`], or [`SlowReceiver::Coalesce`] where it was not
+    /// enough).
+    pub newest: u64,
+    /// Waited longest when another came ([`SlowReceiver::DropOldest`]).
+    pub oldest: u64,
+    /// Were replaced by a later one of their topic ([`SlowReceiver::Coalesce`]).
+    pub coalesced: u64,
+    /// Waited when the socket was closed because its peer reads too slowly ([`SlowReceiver::Close`]), and the one
+    /// that made it so.
+    pub closed_slow: u64,
+    /// Were larger than all that may wait.
+    pub too_large: u64,
+    /// Came for a closed socket, or waited when it was lost.
+    pub closed: u64,
+}
+
+impl Losses {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.newest + self.oldest + self.coalesced + self.closed_slow + self.too_large + self.closed
+    }
+}
+
+/// What waits for one socket, and how it is reached.
+pub(super) struct Outbox {
+    pub(super) id: u64,
+    tie: Arc<dyn Tie>,
+    compresses: Option<Compresses>,
+    /// The most bytes that may wait.
+    limit: usize,
+    policy: SlowReceiver,
+    /// Whether there is something for the socket's coroutine to do.
+    has_work: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Entry>,
+    /// What the queue costs, and what the coroutine has taken out and not sent yet.
+    cost: usize,
+    /// How much of the frame in front was sent already.
+    sent_of_first: usize,
+    /// Whether the coroutine was told that there is something.
+    signalled: bool,
+    /// Whether it is in the line of `flush`.
+    in_line: bool,
+    close: Option<CloseRequest>,
+    ended: bool,
+    /// Counts the messages that were taken.
+    taken: u64,
+    /// The last publishing that it had a message of.
+    publishing: u64,
+    losses: Losses,
+    /// What is called at its end.
+    at_end: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+struct Entry {
+    load: Load,
+    topic: u64,
+}
+
+impl Entry {
+    fn cost(&self) -> usize {
+        self.load.len() + OVERHEAD
+    }
+}
+
+/// The wish to close a socket.
+#[derive(Clone, Debug)]
+pub(super) struct CloseRequest {
+    pub(super) code: u16,
+    pub(super) reason: String,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Outbox {
+    pub(super) fn new(
+        tie: Arc<dyn Tie>,
+        compresses: Option<Compresses>,
+        limit: usize,
+        policy: SlowReceiver,
+    ) -> Arc<Outbox> {
+        Arc::new(Outbox {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            tie,
+            compresses,
+            limit,
+            policy,
+            has_work: AtomicBool::new(false),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Whether there is something for the socket's coroutine to do.
+    pub(super) fn has_work(&self) -> bool {
+        self.has_work.load(Ordering::SeqCst)
+    }
+
+    /// Takes a message in, and sees to it that it is sent. `at_once` writes it here and now where the socket has no
+    /// coroutine; else that is left to its worker.
+    fn put(self: &Arc<Self>, load: Load, topic: u64, at_once: bool) -> Delivery {
+        let mut state = self.lock();
+        if state.ended || state.close.is_some() {
+            state.losses.closed += 1;
+            return Delivery::Dropped(Dropped::Closed);
+        }
+        let entry = Entry { load, topic };
+        if entry.cost() > self.limit + OVERHEAD {
+            state.losses.too_large += 1;
+            return Delivery::Dropped(Dropped::TooLarge);
+        }
+        if state.cost + entry.cost() > self.limit + OVERHEAD && !self.make_room(&mut state, &entry)
+        {
+            let called = state.close.is_some();
+            drop(state);
+            if called {
+                self.tie.call();
+            }
+            return Delivery::Dropped(Dropped::Slow);
+        }
+        state.taken += 1;
+        let mut sent = 0;
+        if at_once
+            && state.cost == 0
+            && let Load::Frame(frame) = &entry.load
+        {
+            match self.tie.write_aside(frame) {
+                Some(Ok(count)) if count == frame.len() => return Delivery::Sent,
+                Some(Ok(count)) => sent = count,
+                Some(Err(error)) if is_temporary(error.kind()) => {}
+                Some(Err(_)) => {
+                    // The socket's coroutine finds out what is wrong.
+                    state.losses.closed += 1;
+                    drop(state);
+                    self.tie.call();
+                    return Delivery::Dropped(Dropped::Closed);
+                }
+                None => {}
+            }
+            state.sent_of_first = sent;
+        }
+        state.cost += entry.cost();
+        state.queue.push_back(entry);
+        self.has_work.store(true, Ordering::SeqCst);
+        if state.signalled {
+            return Delivery::Queued;
+        }
+        state.signalled = true;
+        if sent > 0 {
+            drop(state);
+            self.tie.rouse();
+        } else if !self.tie.wake() {
+            let in_line = std::mem::replace(&mut state.in_line, true);
+            drop(state);
+            if !in_line {
+                flush::line_up(self, self.tie.worker());
+            }
+        }
+        Delivery::Queued
+    }
+
+    /// Makes room for an entry as the policy says; false where there is none.
+    fn make_room(&self, state: &mut State, entry: &Entry) -> bool {
+        // The first may be on its way in part, and then the rest of it has to follow.
+        let first = usize::from(state.sent_of_first > 0);
+        let fits = |cost: usize| cost + entry.cost() <= self.limit + OVERHEAD;
+        match self.policy {
+            SlowReceiver::Close => {
+                let waiting = state.queue.len().saturating_sub(first);
+                state.losses.closed_slow += waiting as u64 + 1;
+                let gone: usize = state
+                    .queue
+                    .drain(first.min(state.queue.len())..)
+                    .map(|old| old.cost())
+                    .sum();
+                state.cost -= gone;
+                state.close = Some(CloseRequest {
+                    code: code::TRY_AGAIN_LATER,
+                    reason: "messages are read too slowly".to_owned(),
+                });
+                self.has_work.store(true, Ordering::SeqCst);
+                return false;
+            }
+            SlowReceiver::DropNewest => {}
+            SlowReceiver::DropOldest => {
+                while !fits(state.cost) && state.queue.len() > first {
+                    if let Some(old) = state.queue.remove(first) {
+                        state.cost -= old.cost();
+                        state.losses.oldest += 1;
+                    }
+                }
+            }
+            SlowReceiver::Coalesce => {
+                let (mut at, mut gone, mut count) = (0, 0, 0);
+                state.queue.retain(|old| {
+                    let keep = at < first || old.topic != entry.topic;
+                    at += 1;
+                    if !keep {
+                        gone += old.cost();
+                        count += 1;
+                    }
+                    keep
+                });
+                state.cost -= gone;
+                state.losses.coalesced += count;
+            }
+        }
+        if !fits(state.cost) {
+            state.losses.newest += 1;
+        }
+        fits(state.cost)
+    }
+
+    /// Asks for a close behind what waits; the first who asks says with what.
+    fn ask_to_close(&self, code: u16, reason: &str) {
+        let mut state = self.lock();
+        if state.ended {
+            return;
+        }
+        state.close.get_or_insert_with(|| CloseRequest {
+            code,
+            reason: reason.to_owned(),
+        });
+        self.has_work.store(true, Ordering::SeqCst);
+        state.signalled = true;
+        drop(state);
+        self.tie.call();
+    }
+
+    /// What is to be sent next, up to `room` bytes and at least one message: for the socket's coroutine, which has sent
+    /// what it took before, at a cost of `done`.
+    pub(super) fn take(&self, room: usize, done: usize) -> Taken {
+        let mut state = self.lock();
+        state.signalled = false;
+        state.cost -= done;
+        let mut taken = Taken {
+            skip: std::mem::take(&mut state.sent_of_first),
+            ..Taken::default()
+        };
+        let mut bytes = 0;
+        while let Some(entry) = state.queue.front() {
+            if bytes > 0 && bytes + entry.load.len() > room {
+                break;
+            }
+            bytes += entry.load.len();
+            taken.cost += entry.cost();
+            taken
+                .loads
+                .extend(state.queue.pop_front().map(|entry| entry.load));
+        }
+        if state.queue.is_empty() {
+            taken.close = state.close.take();
+        }
+        taken.count = state.taken;
+        self.has_work
+            .store(!state.queue.is_empty(), Ordering::SeqCst);
+        taken
+    }
+
+    /// Sends what waits, while the socket has no coroutine.
+    pub(super) fn flush(&self) {
+        let mut state = self.lock();
+        state.in_line = false;
+        while let Some(entry) = state.queue.front() {
+            let Load::Frame(frame) = &entry.load else {
+                drop(state);
+                return self.tie.rouse();
+            };
+            let rest = &frame[state.sent_of_first..];
+            match self.tie.write_aside(rest) {
+                Some(Ok(count)) if count == rest.len() => {
+                    state.sent_of_first = 0;
+                    if let Some(entry) = state.queue.pop_front() {
+                        state.cost -= entry.cost();
+                    }
+                }
+                Some(Ok(count)) => state.sent_of_first += count,
+                Some(Err(error)) if is_temporary(error.kind()) => {
+                    drop(state);
+                    return self.tie.rouse();
+                }
+                Some(Err(_)) => {
+                    drop(state);
+                    return self.tie.call();
+                }
+                None => {
+                    // It has a coroutine again, which looks here before it waits.
+                    drop(state);
+                    return self.tie.rouse();
+                }
+            }
+        }
+        state.signalled = false;
+        self.has_work.store(state.close.is_some(), Ordering::SeqCst);
+    }
+
+    /// Notes that nothing more is sent.
+    pub(super) fn shut(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.losses.closed += state.queue.len() as u64;
+        state.queue = VecDeque::new();
+    }
+
+    /// Notes that the socket is gone.
+    pub(super) fn end(&self) {
+        self.shut();
+        let mut state = self.lock();
+        let at_end = std::mem::take(&mut state.at_end);
+        drop(state);
+        for call in at_end {
+            call();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_temporary(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// What was taken out of an outbox.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) loads: Vec<Load>,
+    /// How much of the first one was sent already.
+    pub(super) skip: usize,
+    pub(super) cost: usize,
+    /// What is to be done behind it.
+    pub(super) close: Option<CloseRequest>,
+    /// How many messages were ever put in.
+    pub(super) count: u64,
+}
+
+/// Sends messages to a WebSocket from anywhere: another coroutine, a thread, a timer.
+///
+/// It never waits. What cannot be sent at once waits in the socket's outbox, up to a limit
+/// ([`WebSocketUpgrade::outbox`](super::WebSocketUpgrade::outbox)).
+///
+/// ```
+/// use cloudgate::{Delivery, Response, WebSocketUpgrade, route};
+///
+/// #[route("/ticks")]
+/// fn ticks(upgrade: WebSocketUpgrade) -> Response {
+///     upgrade.accept(|mut socket| {
+///         let sender = socket.sender();
+///         std::thread::spawn(move || {
+///             while !matches!(sender.send("tick"), Delivery::Dropped(_)) {
+///                 std::thread::sleep(std::time::Duration::from_secs(1));
+///             }
+///         });
+///         while let Some(_message) = socket.recv()? {}
+///         Ok(())
+///     })
+/// }
+/// ```
+#[derive(Clone)]
+pub struct SocketSender(pub(super) Arc<Outbox>);
+
+impl SocketSender {
+    /// Sends a message.
+    pub fn send(&self, message: impl Into<Message>) -> Delivery {
+        let message = message.into();
+        let load = match self.0.compresses {
+            // The socket's own encoder keeps what it needs for that.
+            Some(how) if message.len() >= how.how.threshold => Load::Message(Arc::new(message)),
+            _ => Load::Frame(super::message::frame(&message, &mut Encoder::server())),
+        };
+        self.0.put(load, 0, true)
+    }
+
+    /// Sends a message of a topic that many sockets get; `publishing` is another number for each message, and the
+    /// socket takes one only once.
+    pub(in crate::app) fn publish(
+        &self,
+        message: &Prepared,
+        topic: u64,
+        publishing: u64,
+    ) -> Option<Delivery> {
+        let mut state = self.0.lock();
+        if std::mem::replace(&mut state.publishing, publishing) == publishing {
+            return None;
+        }
+        drop(state);
+        Some(self.0.put(message.load(self.0.compresses), topic, false))
+    }
+
+    /// Closes the socket behind what waits to be sent, with a code of 1000, 1001, 1003, 1007 to 1014 or 3000 to 4999, and
+    /// a reason of at most 123 bytes; another code becomes 1000, and a longer reason is cut.
+    pub fn close(&self, code: u16, reason: &str) {
+        self.0.ask_to_close(code, reason);
+    }
+
+    /// Whether the socket takes messages.
+    pub fn is_open(&self) -> bool {
+        let state = self.0.lock();
+        !state.ended && state.close.is_none()
+    }
+
+    /// How many bytes wait to be sent, with 64 a message for its own.
+    pub fn waiting(&self) -> usize {
+        self.0.lock().cost
+    }
+
+    /// How many messages were not sent.
+    pub fn losses(&self) -> Losses {
+        self.0.lock().losses
+    }
+
+    /// A number that no other socket of this process has.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// Calls `call` when the socket has ended; at once if it has. It runs on a worker and must not block.
+    pub(in crate::app) fn at_end(&self, call: impl FnOnce() + Send + 'static) {
+        let mut state = self.0.lock();
+        if state.ended {
+            drop(state);
+            call();
+        } else {
+            state.at_end.push(Box::new(call));
+        }
+    }
+}
+
+impl fmt::Debug for SocketSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SocketSender")
+            .field("id", &self.id())
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether it is the same socket.
+impl PartialEq for SocketSender {
+    fn eq(&self, other: &SocketSender) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for SocketSender {}
