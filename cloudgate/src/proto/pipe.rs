@@ -27,8 +27,40 @@ struct State {
     /// What side 0 and side 1 have sent and the other has not read yet.
     sent: [VecDeque<u8>; 2],
     closed: [bool; 2],
+    /// Whether a side's present or next wait is to end.
+    woken: [bool; 2],
     capacity: usize,
     now: u64,
+}
+
+/// What can be done with one end from any thread, while somebody waits at it.
+#[derive(Clone, Debug)]
+pub struct PipeHandle {
+    shared: Arc<Shared>,
+    side: usize,
+}
+
+impl PipeHandle {
+    /// Ends the present or next wait.
+    pub fn wake(&self) {
+        let mut state = self
+            .shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        state.woken[self.side] = true;
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Where the clock of both ends stands, in milliseconds.
+    pub fn now(&self) -> u64 {
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .now
+    }
 }
 
 impl Pipe {
@@ -37,6 +69,7 @@ impl Pipe {
         let state = State {
             sent: Default::default(),
             closed: [false; 2],
+            woken: [false; 2],
             capacity,
             now: 0,
         };
@@ -51,6 +84,14 @@ impl Pipe {
             },
             Pipe { shared, side: 1 },
         )
+    }
+
+    /// What others need of this end.
+    pub fn handle(&self) -> PipeHandle {
+        PipeHandle {
+            shared: Arc::clone(&self.shared),
+            side: self.side,
+        }
     }
 
     /// Moves the clock of both ends on by this many milliseconds.
@@ -123,7 +164,7 @@ impl Duplex for Pipe {
                 Ok(())
             };
         }
-        let state = self
+        let mut state = self
             .shared
             .changed
             .wait_while(state, |state| {
@@ -132,9 +173,10 @@ impl Duplex for Pipe {
                     state.sent[self.side].len(),
                     state.closed[other],
                 );
-                now == before && !until.has_passed(state.now)
+                now == before && !state.woken[self.side] && !until.has_passed(state.now)
             })
             .unwrap_or_else(PoisonError::into_inner);
+        state.woken[self.side] = false;
         if until.has_passed(state.now) {
             Err(ErrorKind::TimedOut.into())
         } else {

@@ -191,6 +191,8 @@ mod tests {
             clock: Arc::new(Clock::new()),
             stopping: AtomicBool::new(false),
             active: AtomicUsize::new(1),
+            kept: AtomicUsize::new(0),
+            most_kept: 1,
         };
         let content: Vec<u8> = (0..300_000).map(|at| (at % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();

@@ -25,3 +25,6 @@ pub use upgrade::{PerMessageDeflate, WebSocketUpgrade};
 
 pub(super) use message::Prepared;
 pub(super) use upgrade::refuse;
+
+#[cfg(test)]
+mod tests;

@@ -294,12 +294,15 @@ impl Outbox {
         self.tie.call();
     }
 
-    /// What is to be sent next, up to `room` bytes and at least one message: for the socket's coroutine, which has sent
-    /// what it took before, at a cost of `done`.
-    pub(super) fn take(&self, room: usize, done: usize) -> Taken {
+    /// Notes that what the socket's coroutine took is sent.
+    pub(super) fn sent(&self, cost: usize) {
+        self.lock().cost -= cost;
+    }
+
+    /// What is to be sent next, up to `room` bytes and at least one message: for the socket's coroutine.
+    pub(super) fn take(&self, room: usize) -> Taken {
         let mut state = self.lock();
         state.signalled = false;
-        state.cost -= done;
         let mut taken = Taken {
             skip: std::mem::take(&mut state.sent_of_first),
             ..Taken::default()
@@ -366,6 +369,8 @@ impl Outbox {
         let mut state = self.lock();
         state.ended = true;
         state.losses.closed += state.queue.len() as u64;
+        let gone: usize = state.queue.drain(..).map(|entry| entry.cost()).sum();
+        state.cost -= gone;
         state.queue = VecDeque::new();
     }
 

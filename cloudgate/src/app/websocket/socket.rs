@@ -486,12 +486,10 @@ impl<'conn> WebSocket<'conn> {
     /// Takes what others want sent, once what was taken before is out.
     fn take_from_outbox(&mut self) {
         let core = &mut *self.core;
-        if !core.out.is_empty() || !(core.outbox.has_work() || core.out.cost > 0) {
+        if !core.out.is_empty() || !core.outbox.has_work() {
             return;
         }
-        let taken = core
-            .outbox
-            .take(OUTPUT_ENOUGH, std::mem::take(&mut core.out.cost));
+        let taken = core.outbox.take(OUTPUT_ENOUGH);
         core.out.cost = taken.cost;
         if taken.count != core.seen {
             core.seen = taken.count;
@@ -537,7 +535,11 @@ impl<'conn> WebSocket<'conn> {
                 Err(error) => return Err(self.lose(error)),
             }
         }
-        self.core.out.pace = None;
+        let out = &mut self.core.out;
+        out.pace = None;
+        if out.cost > 0 {
+            self.core.outbox.sent(std::mem::take(&mut out.cost));
+        }
         Ok(true)
     }
 

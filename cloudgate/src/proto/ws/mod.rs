@@ -24,7 +24,7 @@ pub mod extension;
 pub mod frame;
 pub mod handshake;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod utf8;
 pub mod violation;
 

@@ -152,6 +152,8 @@ impl Case {
             clock: Arc::new(Clock::new()),
             stopping: AtomicBool::new(false),
             active: AtomicUsize::new(self.active),
+            kept: AtomicUsize::new(0),
+            most_kept: 1,
         };
         let (server, client) = Pipe::pair(self.capacity);
         let script = RefCell::new(Script {

@@ -1,0 +1,276 @@
+//! Do others reach a socket, and what becomes of messages that its peer does not read?
+
+use super::super::outbox::{OVERHEAD, Outbox};
+use super::super::{Delivery, Dropped, Losses, Message, Prepared, SlowReceiver};
+use super::*;
+use crate::proto::ws::tests::{pong, text};
+
+/// A message that costs this much.
+fn costing(cost: usize, mark: char) -> Message {
+    let frame = cost - OVERHEAD;
+    let head = if frame <= 127 { 2 } else { 4 };
+    let text: String = std::iter::repeat_n(mark, frame - head).collect();
+    Message::from(text)
+}
+
+/// A socket that nobody takes from.
+fn sender(limit: usize, policy: SlowReceiver) -> (SocketSender, Arc<FakeTie>) {
+    let tie = Arc::new(FakeTie::default());
+    let outbox = Outbox::new(
+        Arc::clone(&tie) as Arc<dyn Tie>,
+        None,
+        limit - OVERHEAD,
+        policy,
+    );
+    (SocketSender(outbox), tie)
+}
+
+/// What waits.
+fn waiting(sender: &SocketSender) -> String {
+    let taken = sender.0.take(usize::MAX);
+    let first = |load| match load {
+        super::super::message::Load::Frame(frame) => char::from(frame[2]),
+        super::super::message::Load::Message(_) => '?',
+    };
+    taken.loads.into_iter().map(first).collect()
+}
+
+#[test]
+fn each_policy_keeps_what_it_says() {
+    use SlowReceiver::{Close, Coalesce, DropNewest, DropOldest};
+    let slow = Delivery::Dropped(Dropped::Slow);
+    for (policy, delivery, kept, losses) in [
+        (
+            DropNewest,
+            slow,
+            "abc",
+            Losses {
+                newest: 1,
+                ..Losses::default()
+            },
+        ),
+        (
+            DropOldest,
+            Delivery::Queued,
+            "bcd",
+            Losses {
+                oldest: 1,
+                ..Losses::default()
+            },
+        ),
+        (
+            Coalesce,
+            Delivery::Queued,
+            "d",
+            Losses {
+                coalesced: 3,
+                ..Losses::default()
+            },
+        ),
+        (
+            Close,
+            slow,
+            "",
+            Losses {
+                closed_slow: 4,
+                ..Losses::default()
+            },
+        ),
+    ] {
+        let (sender, tie) = sender(300, policy);
+        for mark in ['a', 'b', 'c'] {
+            assert_eq!(
+                sender.send(costing(100, mark)),
+                Delivery::Queued,
+                "{policy:?}"
+            );
+        }
+        // The limit itself is reached, and nothing lost.
+        assert_eq!((sender.waiting(), sender.losses().total()), (300, 0));
+        assert_eq!(sender.send(costing(100, 'd')), delivery, "{policy:?}");
+        assert_eq!(sender.losses(), losses, "{policy:?}");
+        assert_eq!(sender.is_open(), policy != Close);
+        assert_eq!(
+            tie.called.load(Ordering::SeqCst),
+            usize::from(policy == Close)
+        );
+        assert_eq!(waiting(&sender), kept, "{policy:?}");
+    }
+}
+
+#[test]
+fn only_messages_of_the_same_topic_replace_each_other() {
+    let (sender, _tie) = sender(300, SlowReceiver::Coalesce);
+    let publish = |mark, topic, publishing| {
+        let prepared = Prepared::new(costing(100, mark));
+        sender.publish(&prepared, topic, publishing)
+    };
+    assert_eq!(publish('a', 1, 1), Some(Delivery::Queued));
+    assert_eq!(publish('b', 2, 2), Some(Delivery::Queued));
+    assert_eq!(publish('c', 1, 3), Some(Delivery::Queued));
+    assert_eq!(publish('d', 1, 4), Some(Delivery::Queued));
+    assert_eq!(publish('e', 3, 5), Some(Delivery::Queued));
+    assert_eq!(publish('f', 4, 6), Some(Delivery::Dropped(Dropped::Slow)));
+    assert_eq!((sender.losses().coalesced, sender.losses().newest), (2, 1));
+    assert_eq!(waiting(&sender), "bde");
+    // A publishing comes once, however often the socket is subscribed.
+    assert_eq!(publish('g', 1, 6), None);
+}
+
+#[test]
+fn what_is_larger_than_all_that_may_wait_is_never_taken() {
+    for policy in [SlowReceiver::Close, SlowReceiver::DropOldest] {
+        let (sender, _tie) = sender(300, policy);
+        assert_eq!(sender.send(costing(300, 'a')), Delivery::Queued);
+        let (sender, _tie) = super::outbox::sender(300, policy);
+        assert_eq!(
+            sender.send(costing(301, 'a')),
+            Delivery::Dropped(Dropped::TooLarge)
+        );
+        assert_eq!(sender.losses().too_large, 1);
+        assert!(sender.is_open());
+    }
+}
+
+#[test]
+fn a_closed_socket_takes_nothing() {
+    let (sender, _tie) = sender(300, SlowReceiver::Close);
+    sender.close(1000, "");
+    assert_eq!(sender.send("late"), Delivery::Dropped(Dropped::Closed));
+    assert!(!sender.is_open());
+    assert_eq!(sender.losses().closed, 1);
+}
+
+#[test]
+fn what_is_called_at_the_end_is_called_once() {
+    let (sender, _tie) = sender(300, SlowReceiver::Close);
+    let count = Arc::new(AtomicUsize::new(0));
+    let call = || {
+        let count = Arc::clone(&count);
+        move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    sender.at_end(call());
+    sender.0.end();
+    sender.0.end();
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    sender.at_end(call());
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn messages_of_others_come_in_their_order_among_echoes() {
+    let (response, sender) = echo_with_sender(upgrade());
+    let mut peer = Peer::of(response, 4096);
+    let sender = sender.recv_timeout(LONG).unwrap();
+    let theirs = sender.clone();
+    let publishing = std::thread::spawn(move || {
+        for number in 0..500 {
+            assert_eq!(theirs.send(format!("theirs {number}")), Delivery::Queued);
+        }
+        theirs.close(4002, "that is all");
+    });
+    let (mut next, mut echoes) = (0, 0);
+    peer.say("mine");
+    while next < 500 {
+        match peer.text().strip_prefix("theirs ") {
+            Some(number) => {
+                assert_eq!(number, next.to_string());
+                next += 1;
+            }
+            None => {
+                echoes += 1;
+                if echoes < 50 {
+                    peer.say("mine");
+                }
+            }
+        }
+    }
+    publishing.join().unwrap();
+    // An echo may come in front of it.
+    let last = loop {
+        match peer.next() {
+            Some(Event::Text(text)) => assert_eq!(text, "mine"),
+            other => break other,
+        }
+    };
+    assert_eq!(
+        last,
+        Some(crate::proto::ws::tests::close(Some(4002), "that is all"))
+    );
+    assert!(!sender.is_open());
+}
+
+#[test]
+fn nothing_comes_between_the_parts_of_a_large_frame() {
+    let (response, sender) = echo_with_sender(upgrade());
+    let mut peer = Peer::of(response, 1000);
+    let sender = sender.recv_timeout(LONG).unwrap();
+    let large = "L".repeat(200_000);
+    for _ in 0..3 {
+        let _ = sender.send(large.as_str());
+        let _ = sender.send("small");
+    }
+    peer.send(|encoder, out| encoder.ping(b"?", out).unwrap());
+    peer.say("mine");
+    let (mut texts, mut pongs) = (Vec::new(), 0);
+    while texts.len() < 7 || pongs < 1 {
+        match peer.next() {
+            Some(Event::Text(text)) => texts.push(text.into_owned()),
+            other => {
+                assert_eq!(other, Some(pong(b"?")));
+                pongs += 1;
+            }
+        }
+    }
+    texts.retain(|text| text != "mine");
+    assert_eq!(texts, [&large, "small", &large, "small", &large, "small"]);
+}
+
+#[test]
+fn a_slow_peer_is_closed_behind_what_was_begun() {
+    let (response, sender) = echo_with_sender(upgrade().outbox(10_000, SlowReceiver::Close));
+    let mut peer = Peer::of(response, 1000);
+    let sender = sender.recv_timeout(LONG).unwrap();
+    let mut dropped = 0;
+    for _ in 0..20 {
+        dropped += u32::from(matches!(
+            sender.send("x".repeat(1000)),
+            Delivery::Dropped(_)
+        ));
+    }
+    assert!(dropped > 0 && !sender.is_open());
+    let mut whole = 0;
+    let code = loop {
+        match peer.next() {
+            Some(Event::Text(text)) => {
+                assert_eq!(text.len(), 1000);
+                whole += 1;
+            }
+            Some(Event::Close { code, .. }) => break code,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(code, Some(1013));
+    assert!(whole < 10);
+    // The connection's own end counts what was dropped.
+    peer.close(1013, "");
+    assert_eq!(peer.next(), None);
+    assert_eq!(sender.losses().total(), 20 - whole);
+}
+
+#[test]
+fn compressed_messages_of_others_are_made_by_the_socket() {
+    let how = super::super::PerMessageDeflate::new().threshold(10);
+    let (response, sender) = echo_with_sender(compressed().compress(how));
+    let mut peer = Peer::of(response, 1 << 20).inflating();
+    let sender = sender.recv_timeout(LONG).unwrap();
+    let long = "compress me ".repeat(100);
+    let _ = sender.send(long.as_str());
+    let _ = sender.publish(&Prepared::new(long.as_str().into()), 1, 1);
+    let _ = sender.send("short");
+    assert_eq!(peer.next(), Some(text(&long)));
+    assert_eq!(peer.next(), Some(text(&long)));
+    assert_eq!(peer.next(), Some(text("short")));
+}
