@@ -36,6 +36,7 @@ mod timeouts;
 mod torture;
 mod traversal;
 mod uploads;
+mod websocket;
 mod workers;
 
 use cloudgate::App;

@@ -3,9 +3,11 @@
 //! ```text
 //!  server  a server on a free port          wire   a client that sends what it is told, byte for byte
 //!  program the test binary as a program     wait   until something has happened, with a deadline
+//!  client  a WebSocket of another make
 //!  guide   the examples of docs/guide, as documentation tests
 //! ```
 
+mod client;
 #[cfg(any(test, doctest))]
 mod guide;
 mod program;
@@ -13,6 +15,7 @@ mod server;
 mod wait;
 mod wire;
 
+pub use client::{Client, client};
 pub use program::{Ended, PROGRAM, Program};
 pub use server::{start, start_with};
 pub use wait::{LIMIT, wait_for};

@@ -513,6 +513,59 @@ mod tests {
         receive.recv_timeout(LONG).unwrap();
     }
 
+    /// An item that minds its end, and whose descriptor others have too.
+    #[derive(Clone)]
+    struct Minding(Arc<UnixStream>);
+
+    impl AsFd for Minding {
+        fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
+    impl Parked for Minding {
+        fn minds_its_end(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn who_minds_its_end_comes_back_ended_late_roused_called_and_at_the_close() {
+        let (send, back) = mpsc::channel();
+        let lot = Lot::start(Arc::new(Clock::new()), move |item: Minding| {
+            send.send(item).map_err(|error| error.0)
+        })
+        .unwrap();
+        let park = |item: &Minding, until| lot.park(item.clone(), until).map_err(drop).unwrap();
+        let comes = |wait| back.recv_timeout(wait).is_ok();
+        let short = Duration::from_millis(50);
+
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let item = Minding(Arc::new(theirs));
+        park(&item, Deadline::at(20));
+        assert!(comes(LONG));
+        // Roused it comes back although nothing came, for it can be written to.
+        let ticket = park(&item, Deadline::NEVER);
+        lot.rouse(ticket, &item);
+        assert!(comes(LONG));
+        let ticket = park(&item, Deadline::NEVER);
+        assert!(!comes(short));
+        lot.call(ticket);
+        assert!(comes(LONG));
+        lot.call(ticket);
+        lot.rouse(ticket, &item);
+        assert!(!comes(short), "it is not there any more");
+        park(&item, Deadline::NEVER);
+        drop(ours);
+        assert!(comes(LONG));
+
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        park(&Minding(Arc::new(theirs)), Deadline::NEVER);
+        lot.close();
+        assert!(comes(LONG));
+        assert_eq!(lot.len(), 0);
+    }
+
     #[test]
     fn nothing_is_lost_or_doubled_when_everything_happens_at_once() {
         const ITEMS: usize = 200;

@@ -7,7 +7,7 @@
 //!  bodies    what comes in: limits, Expect, cut off, left unread
 //!  answers   what goes out: every kind of body, HEAD, failures
 //!  files     what goes out of files that change meanwhile
-//!  turns     very fast peers
+//!  turns     very fast peers                          upgrades  another protocol behind a request
 //!  time      deadlines, slow peers, half-closed and stopping connections
 //! ```
 
@@ -19,3 +19,4 @@ mod requests;
 mod script;
 mod time;
 mod turns;
+mod upgrades;

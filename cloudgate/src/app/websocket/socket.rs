@@ -385,11 +385,7 @@ impl<'conn> WebSocket<'conn> {
         loop {
             self.check()?;
             if let Some(message) = self.decode()? {
-                self.in_turn += 1;
-                if self.in_turn >= MESSAGES_A_TURN {
-                    self.in_turn = 0;
-                    self.io.yield_turn();
-                }
+                self.take_turn(1);
                 return Ok(Received::Message(message));
             }
             self.take_from_outbox();
@@ -402,10 +398,24 @@ impl<'conn> WebSocket<'conn> {
             if self.core.out.len() < OUTPUT_ENOUGH && self.read()? {
                 continue;
             }
+            if self.core.out.is_empty() && self.core.outbox.has_work() {
+                // More than was taken at once: nobody will say so again.
+                self.take_turn(8);
+                continue;
+            }
             if until.has_passed(self.host.now()) {
                 return Ok(Received::Nothing);
             }
             self.wait(until)?;
+        }
+    }
+
+    /// Notes work that is worth so many messages, and lets others on the worker have a turn after a while.
+    fn take_turn(&mut self, messages: u32) {
+        self.in_turn += messages;
+        if self.in_turn >= MESSAGES_A_TURN {
+            self.in_turn = 0;
+            self.io.yield_turn();
         }
     }
 

@@ -49,6 +49,7 @@ pub(super) struct Case {
     steps: VecDeque<Step>,
     capacity: usize,
     active: usize,
+    kept: usize,
     restless: Duration,
 }
 
@@ -77,6 +78,7 @@ impl Case {
             steps: VecDeque::new(),
             capacity: 4 << 20,
             active: 1,
+            kept: 0,
             // The files of tests are new, all of them.
             restless: Duration::ZERO,
         }
@@ -102,6 +104,12 @@ impl Case {
     /// How many connections of the server have a coroutine.
     pub(super) fn beside(mut self, active: usize) -> Case {
         self.active = active;
+        self
+    }
+
+    /// How many connections keep their coroutine, of one that may.
+    pub(super) fn kept(mut self, kept: usize) -> Case {
+        self.kept = kept;
         self
     }
 
@@ -152,7 +160,7 @@ impl Case {
             clock: Arc::new(Clock::new()),
             stopping: AtomicBool::new(false),
             active: AtomicUsize::new(self.active),
-            kept: AtomicUsize::new(0),
+            kept: AtomicUsize::new(self.kept),
             most_kept: 1,
         };
         let (server, client) = Pipe::pair(self.capacity);

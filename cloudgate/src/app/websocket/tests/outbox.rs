@@ -203,6 +203,19 @@ fn messages_of_others_come_in_their_order_among_echoes() {
 }
 
 #[test]
+fn more_than_is_taken_at_once_is_sent_without_further_events() {
+    let (response, sender) = echo_with_sender(upgrade());
+    let mut peer = Peer::of(response, 4096);
+    let sender = sender.recv_timeout(LONG).unwrap();
+    for number in 0..500 {
+        assert_eq!(sender.send(format!("{number:0>1000}")), Delivery::Queued);
+    }
+    for number in 0..500 {
+        assert_eq!(peer.text(), format!("{number:0>1000}"));
+    }
+}
+
+#[test]
 fn nothing_comes_between_the_parts_of_a_large_frame() {
     let (response, sender) = echo_with_sender(upgrade());
     let mut peer = Peer::of(response, 1000);
