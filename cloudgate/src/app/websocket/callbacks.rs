@@ -3,7 +3,8 @@
 use super::error::SocketResult;
 use super::message::Message;
 use super::outbox::SocketSender;
-use super::socket::{CloseFrame, Core, Received, WebSocket};
+use super::session::Session;
+use super::socket::{CloseFrame, Received, WebSocket};
 use super::talk::finish;
 use super::upgrade::Opening;
 use crate::message::{After, Deadline, Protocol, Upgraded};
@@ -56,7 +57,7 @@ pub trait SocketHandler: Send + 'static {
 pub(super) struct Callbacks<H> {
     opening: Opening,
     handler: H,
-    core: Option<Core>,
+    session: Option<Session>,
 }
 
 impl<H: SocketHandler> Callbacks<H> {
@@ -64,7 +65,7 @@ impl<H: SocketHandler> Callbacks<H> {
         Callbacks {
             opening,
             handler,
-            core: None,
+            session: None,
         }
     }
 }
@@ -79,14 +80,14 @@ enum Turn {
 
 impl<H: SocketHandler> Protocol for Callbacks<H> {
     fn run(&mut self, connection: &mut Upgraded<'_>) -> After {
-        let first = self.core.is_none();
-        let core = match &mut self.core {
-            Some(core) => core,
-            None => self.core.insert(self.opening.core(connection.host)),
+        let first = self.session.is_none();
+        let session = match &mut self.session {
+            Some(session) => session,
+            None => self.session.insert(self.opening.session(connection.host)),
         };
         let handler = &mut self.handler;
         let outcome = home::catch_panic(|| {
-            let mut socket = WebSocket::over(core, connection);
+            let mut socket = WebSocket::over(session, connection);
             if first && let Err(error) = handler.open(&mut socket) {
                 return Turn::Over(Err(error));
             }
@@ -97,8 +98,8 @@ impl<H: SocketHandler> Protocol for Callbacks<H> {
             Ok(Turn::Over(outcome)) => Some(outcome),
             Err(_) => None,
         };
-        finish(core, connection, outcome);
-        let (sender, frame) = (core.sender(), core.close_frame());
+        finish(session, connection, outcome);
+        let (sender, frame) = (session.sender(), session.close_frame());
         // A panic is in the log, and there is nobody left to be told.
         let _ = home::catch_panic(|| handler.close(&sender, &frame));
         After::Over
@@ -109,9 +110,9 @@ impl<H: SocketHandler> Protocol for Callbacks<H> {
     }
 
     fn has_work(&self) -> bool {
-        self.core
+        self.session
             .as_ref()
-            .is_some_and(|core| core.outbox.has_work())
+            .is_some_and(|session| session.outbox.has_work())
     }
 }
 
@@ -129,13 +130,13 @@ fn serve(handler: &mut impl SocketHandler, socket: &mut WebSocket<'_>) -> Turn {
                 until = Deadline::after(host.now(), host.patience());
             }
             Ok(Received::Nothing) => {
-                let core = socket.core();
-                if core.is_at_rest() {
-                    core.shrink();
-                    return Turn::Rest(core.due());
+                let session = socket.session();
+                if session.is_at_rest() {
+                    session.shrink();
+                    return Turn::Rest(session.due());
                 }
                 // What is to be sent waits for the peer.
-                until = Deadline::NEVER.min(core.due());
+                until = Deadline::NEVER.min(session.due());
             }
             Ok(Received::Closed) => return Turn::Over(Ok(())),
             Err(error) => return Turn::Over(Err(error.into())),

@@ -3,15 +3,19 @@
 //! ```text
 //!  upgrade    a request becomes a socket        talk      a function has it       callbacks  or calls are made for it
 //!  socket     who owns it reads and writes      outbox    others send to it       flush      also while it has no coroutine
+//!  ending     it is closed                      session   what it keeps while it is parked    output  what is written next
 //!  message    what goes over it                 buffers   while something is read or written
 //! ```
 
 mod buffers;
 mod callbacks;
+mod ending;
 mod error;
 mod flush;
 mod message;
 mod outbox;
+mod output;
+mod session;
 mod socket;
 mod talk;
 mod upgrade;

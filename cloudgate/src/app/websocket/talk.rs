@@ -1,7 +1,8 @@
 //! What does a socket do whose function has it all of the time?
 
 use super::error::{SocketError, SocketResult};
-use super::socket::{Core, WebSocket};
+use super::session::Session;
+use super::socket::WebSocket;
 use super::upgrade::Opening;
 use crate::message::{After, Protocol, Upgraded};
 use crate::net::home;
@@ -26,10 +27,10 @@ impl<F: FnOnce(WebSocket<'_>) -> SocketResult + Send> Protocol for Talk<F> {
         let Some(talk) = self.talk.take() else {
             return After::Over;
         };
-        let mut core = self.opening.core(connection.host);
-        let socket = WebSocket::over(&mut core, connection);
+        let mut session = self.opening.session(connection.host);
+        let socket = WebSocket::over(&mut session, connection);
         let outcome = home::catch_panic(|| talk(socket));
-        finish(&mut core, connection, outcome.ok());
+        finish(&mut session, connection, outcome.ok());
         After::Over
     }
 
@@ -40,7 +41,7 @@ impl<F: FnOnce(WebSocket<'_>) -> SocketResult + Send> Protocol for Talk<F> {
 
 /// Ends a socket whose function has returned, or panicked.
 pub(super) fn finish(
-    core: &mut Core,
+    session: &mut Session,
     connection: &mut Upgraded<'_>,
     outcome: Option<SocketResult>,
 ) {
@@ -57,5 +58,5 @@ pub(super) fn finish(
         // The panic itself is in the log.
         None => (code::INTERNAL, "the server has failed"),
     };
-    WebSocket::over(core, connection).finish(code, reason);
+    WebSocket::over(session, connection).finish(code, reason);
 }

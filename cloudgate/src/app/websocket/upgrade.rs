@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::callbacks::{Callbacks, SocketHandler};
 use super::error::SocketResult;
 use super::outbox::SlowReceiver;
-use super::socket::{Core, WebSocket};
+use super::session::Session;
+use super::socket::WebSocket;
 use super::talk::Talk;
 use crate::app::extract::FromRequest;
 use crate::app::rejection::Rejection;
@@ -147,8 +148,8 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    pub(super) fn core(&mut self, host: &dyn Host) -> Core {
-        Core::new(host, &self.rules, self.agreed, self.protocol.take())
+    pub(super) fn session(&mut self, host: &dyn Host) -> Session {
+        Session::new(host, &self.rules, self.agreed, self.protocol.take())
     }
 }
 
