@@ -175,6 +175,7 @@ pub use app::download::Download;
 pub use app::event::Event;
 pub use app::extract::{Extension, FromRequest, Query};
 pub use app::form::Form;
+pub use app::hub::{Hub, HubCounts, HubError, HubLimits, Published, Seat};
 pub use app::location::{NotLocal, Redirect};
 pub use app::multipart::{
     FileReader, FormPart, Multipart, MultipartError, MultipartLimits, MultipartReader, UploadedFile,

@@ -18,6 +18,7 @@ pub mod event;
 pub mod extract;
 pub mod form;
 pub(crate) mod host;
+pub mod hub;
 pub mod location;
 pub(crate) mod multipart;
 pub mod options;

@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::delivery::{Delivery, Dropped, Losses, SlowReceiver};
 use super::flush;
 use super::message::{Compresses, Load, Message, Prepared};
 use crate::message::Tie;
@@ -17,73 +18,6 @@ use crate::proto::ws::violation::code;
 
 /// What a message costs besides its bytes, in bytes: so the limit bounds their number too.
 pub(super) const OVERHEAD: usize = 64;
-
-/// What becomes of a message for a peer that reads too slowly, once all that waits for it reaches the limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SlowReceiver {
-    /// The socket is closed with 1013, and what waits is dropped: who comes back asks for what it has missed.
-    #[default]
-    Close,
-    /// The new message is dropped.
-    DropNewest,
-    /// What has waited longest is dropped, as far as need be.
-    DropOldest,
-    /// Of the messages of one topic only the newest is kept: for prices and positions, of which each makes those before
-    /// it worthless. Where that is not enough the new message is dropped. What was sent to the socket itself is of one
-    /// topic.
-    Coalesce,
-}
-
-/// What has become of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a dropped message is told here alone"]
-pub enum Delivery {
-    /// The system has it; it is on its way.
-    Sent,
-    /// It waits until the peer has read what was sent before, or until the socket's coroutine has a turn.
-    Queued,
-    /// It will not be sent.
-    Dropped(Dropped),
-}
-
-/// Why a message will not be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Dropped {
-    /// The socket is closed, or about to.
-    Closed,
-    /// The peer reads too slowly, and [`SlowReceiver`] says so.
-    Slow,
-    /// It is larger than all that may wait.
-    TooLarge,
-}
-
-/// How many messages to a socket, or of a hub, were not sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Losses {
-    /// Came when the limit was reached ([`SlowReceiver::DropNewest`], or [`SlowReceiver::Coalesce`] where it was not
-    /// enough).
-    pub newest: u64,
-    /// Waited longest when another came ([`SlowReceiver::DropOldest`]).
-    pub oldest: u64,
-    /// Were replaced by a later one of their topic ([`SlowReceiver::Coalesce`]).
-    pub coalesced: u64,
-    /// Waited when the socket was closed because its peer reads too slowly ([`SlowReceiver::Close`]), and the one
-    /// that made it so.
-    pub closed_slow: u64,
-    /// Were larger than all that may wait.
-    pub too_large: u64,
-    /// Came for a closed socket, or waited when it was lost.
-    pub closed: u64,
-}
-
-impl Losses {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.newest + self.oldest + self.coalesced + self.closed_slow + self.too_large + self.closed
-    }
-}
 
 /// What waits for one socket, and how it is reached.
 pub(super) struct Outbox {
@@ -113,11 +47,17 @@ struct State {
     ended: bool,
     /// Counts the messages that were taken.
     taken: u64,
-    /// The last publishing that it had a message of.
-    publishing: u64,
     losses: Losses,
     /// What is called at its end.
     at_end: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// What is to be done once the lock is given back.
+enum Then {
+    Nothing,
+    Rouse,
+    Call,
+    LineUp,
 }
 
 struct Entry {
@@ -163,27 +103,39 @@ impl Outbox {
         self.has_work.load(Ordering::SeqCst)
     }
 
-    /// Takes a message in, and sees to it that it is sent. `at_once` writes it here and now where the socket has no
-    /// coroutine; else that is left to its worker.
-    fn put(self: &Arc<Self>, load: Load, topic: u64, at_once: bool) -> Delivery {
+    /// Takes a message in, and sees to it that it is sent; says what was lost by that. `at_once` writes it here and
+    /// now where the socket has no coroutine; else that is left to its worker.
+    fn put(self: &Arc<Self>, load: Load, topic: u64, at_once: bool) -> (Delivery, Losses) {
         let mut state = self.lock();
+        let before = state.losses;
+        let (delivery, then) = self.put_in(&mut state, Entry { load, topic }, at_once);
+        let lost = state.losses.since(&before);
+        drop(state);
+        match then {
+            Then::Nothing => {}
+            Then::Rouse => self.tie.rouse(),
+            Then::Call => self.tie.call(),
+            Then::LineUp => flush::line_up(self, self.tie.worker()),
+        }
+        (delivery, lost)
+    }
+
+    fn put_in(&self, state: &mut State, entry: Entry, at_once: bool) -> (Delivery, Then) {
         if state.ended || state.close.is_some() {
             state.losses.closed += 1;
-            return Delivery::Dropped(Dropped::Closed);
+            return (Delivery::Dropped(Dropped::Closed), Then::Nothing);
         }
-        let entry = Entry { load, topic };
         if entry.cost() > self.limit + OVERHEAD {
             state.losses.too_large += 1;
-            return Delivery::Dropped(Dropped::TooLarge);
+            return (Delivery::Dropped(Dropped::TooLarge), Then::Nothing);
         }
-        if state.cost + entry.cost() > self.limit + OVERHEAD && !self.make_room(&mut state, &entry)
-        {
-            let called = state.close.is_some();
-            drop(state);
-            if called {
-                self.tie.call();
-            }
-            return Delivery::Dropped(Dropped::Slow);
+        if state.cost + entry.cost() > self.limit + OVERHEAD && !self.make_room(state, &entry) {
+            let then = if state.close.is_some() {
+                Then::Call
+            } else {
+                Then::Nothing
+            };
+            return (Delivery::Dropped(Dropped::Slow), then);
         }
         state.taken += 1;
         let mut sent = 0;
@@ -192,15 +144,15 @@ impl Outbox {
             && let Load::Frame(frame) = &entry.load
         {
             match self.tie.write_aside(frame) {
-                Some(Ok(count)) if count == frame.len() => return Delivery::Sent,
+                Some(Ok(count)) if count == frame.len() => {
+                    return (Delivery::Sent, Then::Nothing);
+                }
                 Some(Ok(count)) => sent = count,
                 Some(Err(error)) if is_temporary(error.kind()) => {}
                 Some(Err(_)) => {
                     // The socket's coroutine finds out what is wrong.
                     state.losses.closed += 1;
-                    drop(state);
-                    self.tie.call();
-                    return Delivery::Dropped(Dropped::Closed);
+                    return (Delivery::Dropped(Dropped::Closed), Then::Call);
                 }
                 None => {}
             }
@@ -209,21 +161,16 @@ impl Outbox {
         state.cost += entry.cost();
         state.queue.push_back(entry);
         self.has_work.store(true, Ordering::SeqCst);
-        if state.signalled {
-            return Delivery::Queued;
-        }
-        state.signalled = true;
-        if sent > 0 {
-            drop(state);
-            self.tie.rouse();
-        } else if !self.tie.wake() {
-            let in_line = std::mem::replace(&mut state.in_line, true);
-            drop(state);
-            if !in_line {
-                flush::line_up(self, self.tie.worker());
-            }
-        }
-        Delivery::Queued
+        let then = if std::mem::replace(&mut state.signalled, true) {
+            Then::Nothing
+        } else if sent > 0 {
+            Then::Rouse
+        } else if self.tie.wake() || std::mem::replace(&mut state.in_line, true) {
+            Then::Nothing
+        } else {
+            Then::LineUp
+        };
+        (Delivery::Queued, then)
     }
 
     /// Makes room for an entry as the policy says; false where there is none.
@@ -441,23 +388,12 @@ impl SocketSender {
             Some(how) if message.len() >= how.how.threshold => Load::Message(Arc::new(message)),
             _ => Load::Frame(super::message::frame(&message, &mut Encoder::server())),
         };
-        self.0.put(load, 0, true)
+        self.0.put(load, 0, true).0
     }
 
-    /// Sends a message of a topic that many sockets get; `publishing` is another number for each message, and the
-    /// socket takes one only once.
-    pub(in crate::app) fn publish(
-        &self,
-        message: &Prepared,
-        topic: u64,
-        publishing: u64,
-    ) -> Option<Delivery> {
-        let mut state = self.0.lock();
-        if std::mem::replace(&mut state.publishing, publishing) == publishing {
-            return None;
-        }
-        drop(state);
-        Some(self.0.put(message.load(self.0.compresses), topic, false))
+    /// Sends a message of a topic that many sockets get, and says what was lost by that.
+    pub(in crate::app) fn publish(&self, message: &Prepared, topic: u64) -> (Delivery, Losses) {
+        self.0.put(message.load(self.0.compresses), topic, false)
     }
 
     /// Closes the socket behind what waits to be sent, with a code of 1000, 1001, 1003, 1007 to 1014 or 3000 to 4999, and

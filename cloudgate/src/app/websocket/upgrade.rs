@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::callbacks::{Callbacks, SocketHandler};
+use super::delivery::SlowReceiver;
 use super::error::SocketResult;
-use super::outbox::SlowReceiver;
 use super::session::Session;
 use super::socket::WebSocket;
 use super::talk::Talk;

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{SocketHandler, SocketResult, SocketSender, WebSocket, WebSocketUpgrade};
+use super::message::Load;
+use super::outbox::{OVERHEAD, Outbox};
+use super::{SlowReceiver, SocketHandler, SocketResult, SocketSender, WebSocket, WebSocketUpgrade};
 use crate::app::extract::FromRequest;
 use crate::message::{
     After, Body, Duplex, Host, Pace, Protocol, Request, Response, Tie, Upgrade, Upgraded,
@@ -59,7 +61,7 @@ fn protocol(mut response: Response) -> Box<dyn Protocol> {
 
 /// What others reach the socket by: a coroutine that waits at a pipe, or none.
 #[derive(Default)]
-pub(super) struct FakeTie {
+pub(in crate::app) struct FakeTie {
     waker: Mutex<Option<PipeHandle>>,
     /// How many bytes the next writes to a parked socket take; none where there is no more room.
     room: Mutex<VecDeque<usize>>,
@@ -115,6 +117,34 @@ impl Tie for FakeTie {
     fn worker(&self) -> usize {
         0
     }
+}
+
+/// A socket that nobody takes from, and that `limit` bytes may wait for, with the overhead of all messages.
+pub(in crate::app) fn sender(limit: usize, policy: SlowReceiver) -> (SocketSender, Arc<FakeTie>) {
+    let tie = Arc::new(FakeTie::default());
+    let outbox = Outbox::new(
+        Arc::clone(&tie) as Arc<dyn Tie>,
+        None,
+        limit - OVERHEAD,
+        policy,
+    );
+    (SocketSender(outbox), tie)
+}
+
+/// What waits for a socket, in short messages of text; it is taken out.
+pub(in crate::app) fn texts(sender: &SocketSender) -> Vec<String> {
+    let taken = sender.0.take(usize::MAX);
+    sender.0.sent(taken.cost);
+    let text = |load| match load {
+        Load::Frame(frame) => String::from_utf8(frame[2..].to_vec()).unwrap(),
+        Load::Message(message) => format!("{message:?}"),
+    };
+    taken.loads.into_iter().map(text).collect()
+}
+
+/// Ends a socket.
+pub(in crate::app) fn end(sender: &SocketSender) {
+    sender.0.end();
 }
 
 struct FakeHost {

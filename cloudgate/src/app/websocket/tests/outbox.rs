@@ -1,6 +1,6 @@
 //! Do others reach a socket, and what becomes of messages that its peer does not read?
 
-use super::super::outbox::{OVERHEAD, Outbox};
+use super::super::outbox::OVERHEAD;
 use super::super::{Delivery, Dropped, Losses, Message, Prepared, SlowReceiver};
 use super::*;
 use crate::proto::ws::tests::{pong, text};
@@ -11,18 +11,6 @@ fn costing(cost: usize, mark: char) -> Message {
     let head = if frame <= 127 { 2 } else { 4 };
     let text: String = std::iter::repeat_n(mark, frame - head).collect();
     Message::from(text)
-}
-
-/// A socket that nobody takes from.
-fn sender(limit: usize, policy: SlowReceiver) -> (SocketSender, Arc<FakeTie>) {
-    let tie = Arc::new(FakeTie::default());
-    let outbox = Outbox::new(
-        Arc::clone(&tie) as Arc<dyn Tie>,
-        None,
-        limit - OVERHEAD,
-        policy,
-    );
-    (SocketSender(outbox), tie)
 }
 
 /// What waits.
@@ -101,20 +89,18 @@ fn each_policy_keeps_what_it_says() {
 #[test]
 fn only_messages_of_the_same_topic_replace_each_other() {
     let (sender, _tie) = sender(300, SlowReceiver::Coalesce);
-    let publish = |mark, topic, publishing| {
+    let publish = |mark, topic| {
         let prepared = Prepared::new(costing(100, mark));
-        sender.publish(&prepared, topic, publishing)
+        sender.publish(&prepared, topic).0
     };
-    assert_eq!(publish('a', 1, 1), Some(Delivery::Queued));
-    assert_eq!(publish('b', 2, 2), Some(Delivery::Queued));
-    assert_eq!(publish('c', 1, 3), Some(Delivery::Queued));
-    assert_eq!(publish('d', 1, 4), Some(Delivery::Queued));
-    assert_eq!(publish('e', 3, 5), Some(Delivery::Queued));
-    assert_eq!(publish('f', 4, 6), Some(Delivery::Dropped(Dropped::Slow)));
+    assert_eq!(publish('a', 1), Delivery::Queued);
+    assert_eq!(publish('b', 2), Delivery::Queued);
+    assert_eq!(publish('c', 1), Delivery::Queued);
+    assert_eq!(publish('d', 1), Delivery::Queued);
+    assert_eq!(publish('e', 3), Delivery::Queued);
+    assert_eq!(publish('f', 4), Delivery::Dropped(Dropped::Slow));
     assert_eq!((sender.losses().coalesced, sender.losses().newest), (2, 1));
     assert_eq!(waiting(&sender), "bde");
-    // A publishing comes once, however often the socket is subscribed.
-    assert_eq!(publish('g', 1, 6), None);
 }
 
 #[test]
@@ -122,7 +108,7 @@ fn what_is_larger_than_all_that_may_wait_is_never_taken() {
     for policy in [SlowReceiver::Close, SlowReceiver::DropOldest] {
         let (sender, _tie) = sender(300, policy);
         assert_eq!(sender.send(costing(300, 'a')), Delivery::Queued);
-        let (sender, _tie) = super::outbox::sender(300, policy);
+        let (sender, _tie) = super::sender(300, policy);
         assert_eq!(
             sender.send(costing(301, 'a')),
             Delivery::Dropped(Dropped::TooLarge)
@@ -281,7 +267,7 @@ fn compressed_messages_of_others_are_made_by_the_socket() {
     let sender = sender.recv_timeout(LONG).unwrap();
     let long = "compress me ".repeat(100);
     let _ = sender.send(long.as_str());
-    let _ = sender.publish(&Prepared::new(long.as_str().into()), 1, 1);
+    let _ = sender.publish(&Prepared::new(long.as_str().into()), 1);
     let _ = sender.send("short");
     assert_eq!(peer.next(), Some(text(&long)));
     assert_eq!(peer.next(), Some(text(&long)));
