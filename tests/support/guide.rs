@@ -28,6 +28,7 @@ chapters! {
     Testing "10-testing.md"
     Running "11-running.md"
     StartErrors "12-start-errors.md"
+    WebSockets "14-websockets.md"
     FromExpress "from-express.md"
     FromAxum "from-axum.md"
     FromActixWeb "from-actix-web.md"

@@ -26,7 +26,7 @@ use crate::net::home;
 ///     }
 /// }
 ///
-/// #[route("/count")]
+/// #[route("/ws-count")]
 /// fn count(upgrade: WebSocketUpgrade) -> Response { upgrade.serve(Counter(0)) }
 /// ```
 ///

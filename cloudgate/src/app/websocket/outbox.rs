@@ -362,7 +362,7 @@ pub(super) struct Taken {
 /// ```
 /// use cloudgate::{Delivery, Response, WebSocketUpgrade, route};
 ///
-/// #[route("/ticks")]
+/// #[route("/ws-ticks")]
 /// fn ticks(upgrade: WebSocketUpgrade) -> Response {
 ///     upgrade.accept(|mut socket| {
 ///         let sender = socket.sender();

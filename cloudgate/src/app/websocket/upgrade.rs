@@ -27,7 +27,7 @@ const OUTBOX: usize = 1 << 20;
 /// ```
 /// use cloudgate::{PerMessageDeflate, Response, WebSocketUpgrade, route};
 ///
-/// #[route("/feed")]
+/// #[route("/ws-feed")]
 /// fn feed(upgrade: WebSocketUpgrade) -> Response {
 ///     upgrade.compress(PerMessageDeflate::new().threshold(256)).accept(|mut socket| {
 ///         while let Some(message) = socket.recv()? { socket.send(message)?; }
@@ -160,7 +160,7 @@ impl Opening {
 /// ```
 /// use cloudgate::{App, Request, Response, Status, WebSocketUpgrade, route};
 ///
-/// #[route("/echo")]
+/// #[route("/ws-echo")]
 /// fn echo(upgrade: WebSocketUpgrade) -> Response {
 ///     upgrade.accept(|mut socket| {
 ///         while let Some(message) = socket.recv()? {
@@ -170,7 +170,7 @@ impl Opening {
 ///     })
 /// }
 /// // What asks for no WebSocket is told that this is one.
-/// let answer = App::gather().call(&mut Request::get("/echo"));
+/// let answer = App::gather().call(&mut Request::get("/ws-echo"));
 /// assert_eq!(answer.status(), Status::UPGRADE_REQUIRED);
 /// ```
 ///
