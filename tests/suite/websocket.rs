@@ -13,6 +13,10 @@ use cloudgate::{
 };
 use cloudgate_suite::{Client, LIMIT, Wire, ask, client, start_with, wait_for};
 
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("no test has panicked")
+}
+
 /// What the sockets of a test have in common.
 #[derive(Clone, Default)]
 struct Room {
@@ -24,7 +28,7 @@ struct Room {
 impl SocketHandler for Room {
     fn open(&mut self, socket: &mut WebSocket<'_>) -> SocketResult {
         self.opened.fetch_add(1, Ordering::SeqCst);
-        self.senders.lock().unwrap().push(socket.sender());
+        lock(&self.senders).push(socket.sender());
         Ok(())
     }
 
@@ -33,8 +37,8 @@ impl SocketHandler for Room {
     }
 
     fn close(&mut self, socket: &SocketSender, frame: &CloseFrame) {
-        self.senders.lock().unwrap().retain(|other| other != socket);
-        self.closed.lock().unwrap().push(frame.clone());
+        lock(&self.senders).retain(|other| other != socket);
+        lock(&self.closed).push(frame.clone());
     }
 }
 
@@ -87,11 +91,9 @@ fn many_sockets_of_both_kinds_talk_at_once() {
     }
     drop(clients);
     wait_for("all to be gone", || server.connections() == 0);
-    assert_eq!(room.closed.lock().unwrap().len(), 50);
+    assert_eq!(lock(&room.closed).len(), 50);
     assert!(
-        room.closed
-            .lock()
-            .unwrap()
+        lock(&room.closed)
             .iter()
             .all(|frame| frame.code == 4000 && frame.reason == "done")
     );
@@ -105,7 +107,7 @@ fn sockets_with_callbacks_are_parked_and_reached_all_the_same() {
     let mut clients: Vec<Client> = (0..40).map(|_| client(server.addr(), "/calls")).collect();
     for _ in 0..3 {
         wait_for("all to be parked", || server.parked() == 40);
-        for sender in &*room.senders.lock().unwrap() {
+        for sender in lock(&room.senders).iter() {
             assert_eq!(sender.send("news"), Delivery::Sent);
         }
         for client in &mut clients {
@@ -122,14 +124,12 @@ fn sockets_with_callbacks_are_parked_and_reached_all_the_same() {
     }
     wait_for("all to be parked", || server.parked() == 40);
     // One is closed from elsewhere, one leaves without a word, one properly.
-    room.senders.lock().unwrap()[0].close(4004, "out");
+    lock(&room.senders)[0].close(4004, "out");
     let code = clients[0].closed();
     assert_eq!(code, (4004, "out".to_owned()));
     drop(clients.remove(1));
     assert_eq!(clients[1].close(1000, ""), 1000);
-    wait_for("three to be closed", || {
-        room.closed.lock().unwrap().len() == 3
-    });
+    wait_for("three to be closed", || lock(&room.closed).len() == 3);
     let mut codes: Vec<_> = room
         .closed
         .lock()
@@ -150,7 +150,7 @@ fn a_peer_that_does_not_read_while_parked_gets_everything_in_order() {
     let server = serve(&room);
     let mut client = client(server.addr(), "/calls");
     wait_for("it to be parked", || server.parked() == 1);
-    let sender = room.senders.lock().unwrap()[0].clone();
+    let sender = lock(&room.senders)[0].clone();
     // More than the socket's buffers take: the rest waits, and is sent as the peer reads.
     let mut count = 0;
     while sender.waiting() < 900_000 {
@@ -183,7 +183,7 @@ fn a_server_that_stops_closes_its_sockets() {
     for closed in seen.join().unwrap() {
         assert_eq!(closed, (1001, "the server stops".to_owned()));
     }
-    assert_eq!(room.closed.lock().unwrap().len(), 2);
+    assert_eq!(lock(&room.closed).len(), 2);
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn opening_and_leaving_again_and_again_leaves_nothing() {
     }
     wait_for("all to be gone", || server.connections() == 0);
     assert_eq!(room.opened.load(Ordering::SeqCst), ROUNDS * 10);
-    assert_eq!(room.closed.lock().unwrap().len(), ROUNDS * 10);
-    assert!(room.senders.lock().unwrap().is_empty());
+    assert_eq!(lock(&room.closed).len(), ROUNDS * 10);
+    assert!(lock(&room.senders).is_empty());
     assert_eq!(server.parked(), 0);
 }
 

@@ -34,7 +34,7 @@ use crate::message::{Headers, Request, Version};
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take an argument of type `{Self}`",
     label = "this type does not come out of a request",
-    note = "a handler takes Event, Path<T>, Query<T>, Form<T>, Json<T>, Multipart, State<T>, String, Bytes, Headers, Cookies, Option<T> or Result<T, Rejection> of these, \
+    note = "a handler takes Event, Path<T>, Query<T>, Form<T>, Json<T>, Multipart, State<T>, String, Bytes, Headers, Cookies, WebSocketUpgrade, Option<T> or Result<T, Rejection> of these, \
             `&mut Request<'_>`, or a type of yours that implements cloudgate::FromRequest",
     note = "a value shared by all requests is taken as State<{Self}>, a part of the path as Path<{Self}>"
 )]

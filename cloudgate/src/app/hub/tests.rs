@@ -48,7 +48,7 @@ fn a_socket_that_ends_leaves_every_topic_and_nothing_of_it() {
     assert_eq!(hub.presence("topic/0"), 1);
     // One that has ended already is not kept either.
     hub.subscribe("late", &a).unwrap();
-    let seat = hub.join("late", a.clone()).unwrap();
+    let seat = hub.join("late", a).unwrap();
     drop(seat);
     assert_eq!(hub.topics(), ["topic/0"]);
     end(&b);
