@@ -94,3 +94,13 @@ fn proxy_headers_name_one_address_however_they_arrive() {
 fn ranges_are_there_and_what_was_asked_for() {
     check("range", properties::range);
 }
+
+#[test]
+fn sockets_take_one_meaning_however_it_arrives_and_no_more_memory_than_they_may() {
+    check("websocket", properties::websocket);
+}
+
+#[test]
+fn handshakes_are_answered_as_the_client_wants_them() {
+    check("handshake", properties::handshake);
+}

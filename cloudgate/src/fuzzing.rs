@@ -15,6 +15,13 @@ use crate::proto::h1::{BodyLength, Decoder, Framing, parse_request};
 use crate::proto::limits::Limits;
 use crate::proto::proxy_protocol::{self, Source};
 
+/// WebSockets without a socket.
+pub mod ws {
+    pub use crate::proto::ws::{
+        Role, decode, deflate, encode, extension, frame, handshake, violation,
+    };
+}
+
 /// Why something was refused: the rule's name and the status it is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {

@@ -4,20 +4,25 @@
 //! them under libFuzzer; `tests/fuzz_seeds.rs` runs them on stable, with the seeds and mutations.
 
 mod body;
+mod handshake;
 mod head;
 mod multipart;
 pub mod mutate;
 mod proxy;
 mod query;
 mod range;
+mod websocket;
 mod whole_form;
+mod whole_frames;
 
 pub use body::framing_decode;
+pub use handshake::handshake;
 pub use head::head;
 pub use multipart::multipart;
 pub use proxy::proxy;
 pub use query::query;
 pub use range::range;
+pub use websocket::websocket;
 
 use cloudgate::Limits;
 use mutate::Random;
