@@ -11,6 +11,8 @@
     reason = "criterion's macros write functions without a word"
 )]
 
+mod ws;
+
 use std::hint::black_box;
 
 use cloudgate::__fuzz::{ReusedHead, encode_head};
@@ -287,6 +289,15 @@ fn template(criterion: &mut Criterion) {
 }
 
 criterion_group!(
-    micro, heads, encode, calls, middleware, route, whole, shared, template
+    micro,
+    heads,
+    encode,
+    calls,
+    middleware,
+    route,
+    whole,
+    shared,
+    template,
+    ws::sockets
 );
 criterion_main!(micro);
