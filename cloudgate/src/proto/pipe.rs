@@ -29,6 +29,8 @@ struct State {
     closed: [bool; 2],
     /// Whether a side's present or next wait is to end.
     woken: [bool; 2],
+    /// Whether a side found no room, and so is to hear of some, also where that came before it waits.
+    refused: [bool; 2],
     capacity: usize,
     now: u64,
 }
@@ -70,6 +72,7 @@ impl Pipe {
             sent: Default::default(),
             closed: [false; 2],
             woken: [false; 2],
+            refused: [false; 2],
             capacity,
             now: 0,
         };
@@ -141,6 +144,7 @@ impl Duplex for Pipe {
             .len()
             .min(state.capacity - state.sent[self.side].len());
         if count == 0 && !bytes.is_empty() {
+            state.refused[self.side] = true;
             return Err(ErrorKind::WouldBlock.into());
         }
         state.sent[self.side].extend(&bytes[..count]);
@@ -149,7 +153,7 @@ impl Duplex for Pipe {
     }
 
     fn wait(&mut self, until: Deadline) -> io::Result<()> {
-        let state = self.lock();
+        let mut state = self.lock();
         let other = self.other();
         let before = (
             state.sent[other].len(),
@@ -157,7 +161,9 @@ impl Duplex for Pipe {
             state.closed[other],
         );
         // What can be done now is done without waiting, as with a socket that is ready.
-        if before.0 > 0 || before.2 {
+        let has_room = before.1 < state.capacity;
+        let refused = std::mem::take(&mut state.refused[self.side]);
+        if before.0 > 0 || before.2 || refused && has_room {
             return if until.has_passed(state.now) {
                 Err(ErrorKind::TimedOut.into())
             } else {

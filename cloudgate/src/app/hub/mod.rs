@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::websocket::{Losses, Message, Prepared, SocketSender};
+use super::websocket::{Compresses, Losses, Message, Prepared, SocketSender};
 pub use limits::{HubError, HubLimits};
 use map::Map;
 use topic::{Added, Delivering, Outcome, Topic};
@@ -67,7 +67,12 @@ struct Inner {
     /// How many subscriptions are to more than one topic.
     wildcards: AtomicUsize,
     counts: Mutex<HubCounts>,
+    /// In which ways subscribers compress: few, one for most applications.
+    kinds: Mutex<Vec<Compresses>>,
 }
+
+/// For how many ways to compress a message is prepared.
+const KINDS: usize = 4;
 
 /// What has become of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,6 +164,12 @@ impl Hub {
                 }
             });
         }
+        if let Some(how) = socket.compresses().filter(|how| !how.coding.takeover) {
+            let mut kinds = lock(&inner.kinds);
+            if kinds.len() < KINDS && !kinds.contains(&how) {
+                kinds.push(how);
+            }
+        }
         let topic = loop {
             let topic = inner.topics.get_or_make(name, inner.limits.topics)?;
             match topic.add(socket) {
@@ -193,7 +204,8 @@ impl Hub {
         }
     }
 
-    /// Sends a message to all sockets that are subscribed to a topic. It is encoded once, and compressed once, for all.
+    /// Sends a message to all sockets that are subscribed to a topic. It is encoded once, and compressed once, for all. Nobody
+    /// is waited for, but a message of 64 KiB or more that is compressed is so on another thread meanwhile.
     ///
     /// A name that is none reaches nobody, and the log says so.
     pub fn publish(&self, topic: &str, message: impl Into<Message>) -> Published {
@@ -241,6 +253,8 @@ impl Inner {
             return Published::default();
         }
         let message = Arc::new(Prepared::new(message));
+        // Before anything is locked.
+        message.prepare(lock(&self.kinds).clone());
         let keeps = self.limits.replay > 0;
         let topic = if keeps {
             // Where there is no room for another topic its messages are not kept.

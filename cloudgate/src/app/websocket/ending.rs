@@ -77,15 +77,9 @@ impl WebSocket<'_> {
 
     /// Ends the socket once its function has returned: closes it, if need be, and waits for the peer's close.
     pub(super) fn finish(&mut self, code: u16, reason: &str) {
-        // What was put in before the function returned goes out first.
-        while self.session.closing.may_talk() && self.session.failed.is_none() {
-            self.take_from_outbox();
-            if self.session.out.is_empty() || self.flush().is_err() {
-                break;
-            }
-        }
         if self.session.failed.is_none() {
-            self.begin_close(code, reason);
+            // Behind what was put in before the function returned.
+            self.session.outbox.ask_to_close(code, reason);
             while matches!(self.next(Deadline::NEVER), Ok(received) if received != Received::Closed)
             {
             }

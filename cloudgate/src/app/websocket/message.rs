@@ -5,8 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use crate::net::home;
 use crate::proto::ws::deflate::Coding;
 use crate::proto::ws::encode::{Compressing, Encoder};
+
+/// Up to how many bytes a message is compressed on the worker; a longer one would hold it up, and is compressed on a
+/// thread for that.
+pub(super) const COMPRESSED_HERE: usize = 64 << 10;
 
 /// A message of text or of bytes (RFC 6455 section 5.6).
 ///
@@ -112,8 +117,8 @@ impl From<Bytes> for Message {
 
 /// How a socket compresses what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Compresses {
-    pub(super) coding: Coding,
+pub(in crate::app) struct Compresses {
+    pub(in crate::app) coding: Coding,
     pub(super) how: Compressing,
 }
 
@@ -156,6 +161,27 @@ impl Prepared {
     /// Its length in bytes, before it is compressed.
     pub(in crate::app) fn len(&self) -> usize {
         self.message.len()
+    }
+
+    /// Makes now what receivers of these kinds will share. A long message is compressed on a thread for that, and
+    /// waited for.
+    pub(in crate::app) fn prepare(self: &Arc<Self>, kinds: Vec<Compresses>) {
+        self.plain();
+        let applies = |how: &Compresses| self.len() >= how.how.threshold && !how.coding.takeover;
+        if !kinds.iter().any(applies) {
+            return;
+        }
+        let prepared = Arc::clone(self);
+        let compress = move || {
+            for how in kinds {
+                prepared.load(Some(how));
+            }
+        };
+        if self.len() < COMPRESSED_HERE {
+            compress();
+        } else {
+            home::computing(compress);
+        }
     }
 
     /// What a socket sends that compresses like this, or not at all.

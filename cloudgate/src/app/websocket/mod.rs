@@ -29,7 +29,7 @@ pub use outbox::SocketSender;
 pub use socket::{CloseFrame, Received, WebSocket};
 pub use upgrade::{PerMessageDeflate, WebSocketUpgrade};
 
-pub(super) use message::Prepared;
+pub(super) use message::{Compresses, Prepared};
 pub(super) use upgrade::refuse;
 
 #[cfg(test)]

@@ -226,7 +226,7 @@ impl Outbox {
     }
 
     /// Asks for a close behind what waits; the first who asks says with what.
-    fn ask_to_close(&self, code: u16, reason: &str) {
+    pub(super) fn ask_to_close(&self, code: u16, reason: &str) {
         let mut state = self.lock();
         if state.ended {
             return;
@@ -267,6 +267,8 @@ impl Outbox {
         }
         if state.queue.is_empty() {
             taken.close = state.close.take();
+            // The next thing that is sent is the close.
+            state.ended |= taken.close.is_some();
         }
         taken.count = state.taken;
         self.has_work
@@ -421,6 +423,11 @@ impl SocketSender {
     /// A number that no other socket of this process has.
     pub fn id(&self) -> u64 {
         self.0.id
+    }
+
+    /// How it compresses.
+    pub(in crate::app) fn compresses(&self) -> Option<Compresses> {
+        self.0.compresses
     }
 
     /// Calls `call` when the socket has ended; at once if it has. It runs on a worker and must not block.

@@ -80,12 +80,21 @@ impl Session {
 
     /// When something is to be done although nothing comes.
     pub(super) fn due(&self) -> Deadline {
-        let ping = match self.rules.heartbeat {
-            0 => Deadline::NEVER,
-            every => Deadline::at(self.heard + every * (self.misses + 1)),
-        };
-        let idle = Deadline::after(self.message_at, self.rules.idle);
-        ping.min(idle).min(self.close_by)
+        if !self.closing.may_talk() {
+            return self.close_by;
+        }
+        self.next_ping().min(self.idle_at())
+    }
+
+    /// When the next ping is to be sent, unless something comes.
+    pub(super) fn next_ping(&self) -> Deadline {
+        let silence = self.rules.heartbeat.saturating_mul(self.misses + 1);
+        Deadline::after(self.heard, silence)
+    }
+
+    /// When the socket is closed, unless a message comes or goes.
+    pub(super) fn idle_at(&self) -> Deadline {
+        Deadline::after(self.message_at, self.rules.idle)
     }
 
     /// Whether it can do without a coroutine.
@@ -104,6 +113,11 @@ impl Session {
             code: code::ABNORMAL,
             reason: String::new(),
         })
+    }
+
+    /// Whether [`Session::shrink`] gives much back.
+    pub(super) fn can_shrink(&self) -> bool {
+        self.decoder.can_shrink() || self.encoder.can_shrink()
     }
 
     /// Gives back what is not needed while nothing comes.

@@ -6,16 +6,20 @@
 
 use std::fmt;
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::buffers;
 use super::error::SocketError;
-use super::message::{Load, Message};
+use super::message::{COMPRESSED_HERE, Load, Message, frame};
 use super::outbox::SocketSender;
 use super::session::Session;
+use super::upgrade::millis;
 use crate::message::{Deadline, Duplex, Host, Upgraded};
+use crate::net::home;
 use crate::proto::ws::close::Next;
 use crate::proto::ws::decode::Event;
+use crate::proto::ws::encode::Encoder;
 use crate::proto::ws::violation::code;
 
 /// How many messages are handed out before others on the worker get a turn.
@@ -104,7 +108,7 @@ impl<'conn> WebSocket<'conn> {
     /// # Errors
     /// As [`WebSocket::recv`].
     pub fn recv_timeout(&mut self, limit: Duration) -> Result<Received, SocketError> {
-        let until = self.host.now().saturating_add(limit.as_millis() as u64);
+        let until = self.host.now().saturating_add(millis(limit));
         self.next(Deadline::at(until))
     }
 
@@ -128,9 +132,8 @@ impl<'conn> WebSocket<'conn> {
         if !self.session.closing.may_talk() {
             return Err(SocketError::Closed);
         }
-        let message = message.into();
+        self.put(message.into());
         let session = &mut *self.session;
-        message.encode(&mut session.encoder, session.out.tail());
         session.message_at = self.host.now();
         if session.out.len() >= OUTPUT_ENOUGH {
             self.flush()?;
@@ -175,7 +178,11 @@ impl<'conn> WebSocket<'conn> {
     /// As [`WebSocket::send`]; a socket that is closed already is none.
     pub fn close(&mut self, code: u16, reason: &str) -> Result<(), SocketError> {
         self.check()?;
-        self.begin_close(code, reason);
+        self.session.outbox.ask_to_close(code, reason);
+        while self.session.closing.may_talk() {
+            self.take_from_outbox();
+            self.flush()?;
+        }
         self.flush()
     }
 
@@ -227,7 +234,7 @@ impl<'conn> WebSocket<'conn> {
             if until.has_passed(self.host.now()) {
                 return Ok(Received::Nothing);
             }
-            self.wait(until)?;
+            self.wait(until.min(self.session.due()))?;
         }
     }
 
@@ -318,6 +325,22 @@ impl<'conn> WebSocket<'conn> {
         }
     }
 
+    /// Puts a message to what is written next.
+    fn put(&mut self, message: Message) {
+        let session = &mut *self.session;
+        if message.len() < COMPRESSED_HERE || !session.encoder.compresses(message.len()) {
+            return message.encode(&mut session.encoder, session.out.tail());
+        }
+        let mut encoder = std::mem::replace(&mut session.encoder, Encoder::server());
+        let (encoder, frame) = home::computing(move || {
+            let frame = frame(&message, &mut encoder);
+            (encoder, frame)
+        });
+        let session = &mut *self.session;
+        session.encoder = encoder;
+        session.out.tail().extend_from_slice(&frame);
+    }
+
     /// Takes what others want sent, once what was taken before is out.
     pub(super) fn take_from_outbox(&mut self) {
         let session = &mut *self.session;
@@ -335,14 +358,16 @@ impl<'conn> WebSocket<'conn> {
         }
         let mut skip = taken.skip;
         for load in taken.loads {
+            let out = &mut self.session.out;
             match load {
-                Load::Frame(frame)
-                    if frame.len() - skip >= LARGE && session.out.large.is_none() =>
-                {
-                    session.out.large = Some((frame, skip));
+                Load::Frame(frame) if frame.len() - skip >= LARGE && out.large.is_none() => {
+                    out.large = Some((frame, skip));
                 }
-                Load::Frame(frame) => session.out.tail().extend_from_slice(&frame[skip..]),
-                Load::Message(message) => message.encode(&mut session.encoder, session.out.tail()),
+                Load::Frame(frame) => out.tail().extend_from_slice(&frame[skip..]),
+                Load::Message(message) => {
+                    let message = Arc::unwrap_or_clone(message);
+                    self.put(message);
+                }
             }
             skip = 0;
         }
@@ -388,15 +413,20 @@ impl<'conn> WebSocket<'conn> {
             (self.start, self.end) = (0, 0);
         }
         if self.session.out.is_empty() {
-            buffers::give_back(std::mem::take(self.session.out.tail()));
+            self.session.out.bytes = Vec::new();
         }
         let began = self.host.now();
-        let due = until.min(self.session.due());
         let stalled = match &self.session.out.pace {
             Some(pace) => pace.deadline(began),
             None => Deadline::NEVER,
         };
-        let outcome = self.io.wait(due.min(stalled));
+        // A compressor takes much more than a socket else; who has been quiet for a while needs none.
+        let quiet = if self.session.can_shrink() {
+            Deadline::after(began, self.host.patience())
+        } else {
+            Deadline::NEVER
+        };
+        let outcome = self.io.wait(until.min(stalled).min(quiet));
         let now = self.host.now();
         if let Some(pace) = &mut self.session.out.pace {
             pace.waited(now - began);
@@ -405,7 +435,12 @@ impl<'conn> WebSocket<'conn> {
             Ok(()) => Ok(()),
             Err(error) if error.kind() != ErrorKind::TimedOut => Err(self.lose(error)),
             Err(_) if stalled.has_passed(now) => Err(self.fail(SocketError::TooSlow)),
-            Err(_) => Ok(()),
+            Err(_) => {
+                if quiet.has_passed(now) {
+                    self.session.shrink();
+                }
+                Ok(())
+            }
         }
     }
 
@@ -423,8 +458,7 @@ impl<'conn> WebSocket<'conn> {
             return Ok(());
         }
         let session = &mut *self.session;
-        let every = session.rules.heartbeat;
-        if every > 0 && now >= session.heard + every * (session.misses + 1) {
+        if session.next_ping().has_passed(now) {
             if session.misses == MISSES {
                 return Err(self.fail(SocketError::Unresponsive));
             }
@@ -432,7 +466,7 @@ impl<'conn> WebSocket<'conn> {
             // Nothing is short enough.
             let _ = session.encoder.ping(b"", session.out.tail());
         }
-        if Deadline::after(session.message_at, session.rules.idle).has_passed(now) {
+        if session.idle_at().has_passed(now) {
             self.begin_close(code::GOING_AWAY, "no message for too long");
         }
         Ok(())

@@ -279,13 +279,13 @@ impl WebSocketUpgrade {
 
     /// Sets how long nothing may come from the peer until it gets a ping; zero for no pings.
     pub fn heartbeat(mut self, every: Duration) -> WebSocketUpgrade {
-        self.rules.heartbeat = every.as_millis() as u64;
+        self.rules.heartbeat = millis(every);
         self
     }
 
     /// Sets how long a socket stays open without a message in either direction; zero for ever.
     pub fn idle_timeout(mut self, limit: Duration) -> WebSocketUpgrade {
-        self.rules.idle = limit.as_millis() as u64;
+        self.rules.idle = millis(limit);
         self
     }
 
@@ -347,6 +347,11 @@ impl WebSocketUpgrade {
         }
         response
     }
+}
+
+/// In milliseconds; what is more than a number holds is for ever.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The answer to a request that is no WebSocket, or may not be one.

@@ -175,6 +175,15 @@ impl Decoder {
         message + self.control.capacity()
     }
 
+    /// Whether [`Decoder::shrink`] would free an inflater's context.
+    pub fn can_shrink(&self) -> bool {
+        self.message.is_none()
+            && self
+                .inflater
+                .as_ref()
+                .is_some_and(|inflater| inflater.can_shrink())
+    }
+
     /// Whether an inflater holds its context.
     pub fn holds_context(&self) -> bool {
         self.inflater

@@ -100,6 +100,11 @@ impl Deflater {
         }
     }
 
+    /// Whether a context holds memory.
+    pub fn holds_context(&self) -> bool {
+        self.context.is_some()
+    }
+
     /// Forgets the messages so far and frees the memory. The other end need not know: what is not referred to
     /// need not be remembered.
     pub fn reset(&mut self) {
@@ -215,6 +220,11 @@ impl Inflater {
         if self.state == State::Ended {
             self.reset();
         }
+    }
+
+    /// Whether [`Inflater::shrink`] would free the context.
+    pub fn can_shrink(&self) -> bool {
+        self.context.is_some() && self.state == State::Ended
     }
 
     /// Forgets the messages so far and frees the memory: only behind the last message, or without context

@@ -154,6 +154,20 @@ impl Encoder {
         }
     }
 
+    /// Whether [`Encoder::shrink`] would free a compressor's memory.
+    pub fn can_shrink(&self) -> bool {
+        self.deflate.as_ref().is_some_and(|deflate| {
+            deflate.deflater.holds_context() && !deflate.deflater.coding().takeover
+        })
+    }
+
+    /// Whether a message of this length is compressed.
+    pub fn compresses(&self, length: usize) -> bool {
+        self.deflate
+            .as_ref()
+            .is_some_and(|deflate| length >= deflate.threshold)
+    }
+
     /// Frees a compressor's memory also where it remembers messages; those to come compress less well.
     pub fn reset(&mut self) {
         if let Some(deflate) = &mut self.deflate {

@@ -18,7 +18,7 @@ use super::outbox::{OVERHEAD, Outbox};
 use super::{SlowReceiver, SocketHandler, SocketResult, SocketSender, WebSocket, WebSocketUpgrade};
 use crate::app::extract::FromRequest;
 use crate::message::{
-    After, Body, Duplex, Host, Pace, Protocol, Request, Response, Tie, Upgrade, Upgraded,
+    After, Body, Deadline, Duplex, Host, Pace, Protocol, Request, Response, Tie, Upgrade, Upgraded,
 };
 use crate::proto::pipe::{Pipe, PipeHandle};
 use crate::proto::ws::Role;
@@ -175,6 +175,30 @@ impl Host for FakeHost {
     }
 }
 
+/// A pipe that counts how often it was waited at.
+struct Counting(Pipe, Arc<AtomicUsize>);
+
+impl Duplex for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn wait(&mut self, until: Deadline) -> io::Result<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.wait(until)
+    }
+
+    fn yield_turn(&mut self) {}
+
+    fn close_write(&mut self) -> io::Result<()> {
+        self.0.close_write()
+    }
+}
+
 /// The client's end of a socket whose server's end runs on a thread.
 pub(super) struct Peer {
     pipe: Pipe,
@@ -183,6 +207,7 @@ pub(super) struct Peer {
     read: Vec<u8>,
     tie: Arc<FakeTie>,
     stopping: Arc<AtomicBool>,
+    waits: Arc<AtomicUsize>,
     server: JoinHandle<(Box<dyn Protocol>, After)>,
 }
 
@@ -210,12 +235,14 @@ impl Peer {
         tie: Arc<FakeTie>,
         again: bool,
     ) -> Peer {
-        let (mut server, client) = Pipe::pair(capacity);
-        *tie.waker.lock().unwrap() = Some(server.handle());
+        let (server, client) = Pipe::pair(capacity);
+        let waits = Arc::new(AtomicUsize::new(0));
+        let mut server = Counting(server, Arc::clone(&waits));
+        *tie.waker.lock().unwrap() = Some(server.0.handle());
         tie.parked.store(false, Ordering::SeqCst);
         let stopping = Arc::new(AtomicBool::new(false));
         let host = FakeHost {
-            clock: server.handle(),
+            clock: server.0.handle(),
             stopping: Arc::clone(&stopping),
             tie: Arc::clone(&tie) as Arc<dyn Tie>,
         };
@@ -241,6 +268,7 @@ impl Peer {
             read: Vec::new(),
             tie,
             stopping,
+            waits,
             server: running,
         }
     }
@@ -328,6 +356,14 @@ impl Peer {
     /// How the server's end ended, once it has.
     fn after(self) -> (Box<dyn Protocol>, After) {
         self.server.join().unwrap()
+    }
+
+    /// Whether the server's end waits for something, and does not look again and again.
+    fn is_quiet(&self) -> bool {
+        self.settle();
+        let before = self.waits.load(Ordering::SeqCst);
+        self.settle();
+        before == self.waits.load(Ordering::SeqCst)
     }
 
     /// Waits until the server's end waits for something.

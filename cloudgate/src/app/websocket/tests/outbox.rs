@@ -202,6 +202,33 @@ fn more_than_is_taken_at_once_is_sent_without_further_events() {
 }
 
 #[test]
+fn a_close_comes_behind_what_was_put_in_and_nothing_keeps_it_off() {
+    let (send, senders) = mpsc::channel();
+    let (go, gone) = mpsc::channel::<()>();
+    let response = upgrade().accept(move |socket| {
+        send.send(socket.sender())?;
+        // The test has put something in.
+        gone.recv()?;
+        Ok(())
+    });
+    let mut peer = Peer::of(response, 1000);
+    let sender = senders.recv_timeout(LONG).unwrap();
+    for _ in 0..5 {
+        assert_eq!(sender.send("x".repeat(500)), Delivery::Queued);
+    }
+    go.send(()).unwrap();
+    // Whoever goes on sending does not hold the close up.
+    while sender.is_open() {
+        std::thread::yield_now();
+    }
+    assert_eq!(sender.send("late"), Delivery::Dropped(Dropped::Closed));
+    for _ in 0..5 {
+        assert_eq!(peer.text().len(), 500);
+    }
+    assert_eq!(peer.closed().0, Some(1000));
+}
+
+#[test]
 fn nothing_comes_between_the_parts_of_a_large_frame() {
     let (response, sender) = echo_with_sender(upgrade());
     let mut peer = Peer::of(response, 1000);

@@ -166,6 +166,49 @@ fn a_peer_that_never_reads_is_given_up() {
 }
 
 #[test]
+fn nobody_looks_again_and_again_at_what_is_due_and_cannot_be_done() {
+    // A ping is due while the close is awaited.
+    let response = upgrade().accept(|mut socket| {
+        socket.recv_timeout(Duration::from_secs(29))?;
+        Ok(())
+    });
+    let mut peer = Peer::of(response, ROOM);
+    peer.settle();
+    peer.advance(29_000);
+    assert_eq!(peer.closed().0, Some(1000));
+    assert!(peer.is_quiet());
+    peer.advance(2_000);
+    assert!(peer.is_quiet());
+    peer.advance(3_000);
+    assert_eq!(peer.next(), None);
+
+    // And while a message cannot be sent.
+    let quick = upgrade().heartbeat(Duration::from_secs(2));
+    let response = quick.accept(|mut socket| Ok(socket.send(vec![0_u8; 100_000])?));
+    let peer = Peer::of(response, 1000);
+    peer.settle();
+    peer.advance(7_000);
+    assert!(peer.is_quiet());
+}
+
+#[test]
+fn the_longest_times_there_are_are_no_mistake() {
+    let upgrade = upgrade()
+        .heartbeat(Duration::MAX)
+        .idle_timeout(Duration::MAX);
+    let response = upgrade.accept(|mut socket| {
+        while socket.recv_timeout(Duration::MAX)? != Received::Closed {
+            socket.send("heard")?;
+        }
+        Ok(())
+    });
+    let mut peer = Peer::of(response, ROOM);
+    peer.say("hello");
+    assert_eq!(peer.text(), "heard");
+    assert!(peer.is_quiet());
+}
+
+#[test]
 fn waiting_has_a_limit_where_it_is_wanted() {
     let (send, seen) = mpsc::channel();
     let response = upgrade().accept(move |mut socket| {
