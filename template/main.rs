@@ -2,6 +2,7 @@
 
 cloudgate::modules!("api");
 
+use api::chat::Chat;
 use api::tests::full::Visits;
 use cloudgate::{App, Config};
 
@@ -12,6 +13,7 @@ fn main() -> cloudgate::Result<()> {
 fn app() -> App {
     App::gather() // every #[route] of this program
         .state(Visits::default()) // one value that all requests share
+        .state(Chat::default()) // the room of chat.html
         .templates("templates") // pages that handlers fill in
         .files("public") // routes win over files
 }

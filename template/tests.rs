@@ -99,6 +99,25 @@ fn template_fills_in_the_visitor() {
 }
 
 #[test]
+fn the_chat_wants_a_name_and_a_websocket() {
+    let client = client();
+    client.get("/chat.html").send().assert_status(200);
+    client.get("/api/chat?name=Ada").send().assert_status(426);
+    let opening = |target| {
+        client
+            .get(target)
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+            .send()
+    };
+    opening("/api/chat?name=Ada").assert_status(101);
+    opening("/api/chat?name=%20").assert_status(422);
+    opening("/api/chat").assert_status(400);
+}
+
+#[test]
 fn mistakes_have_their_status() {
     let client = client();
     client.get("/nothing-here").send().assert_status(404);

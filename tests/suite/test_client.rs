@@ -16,6 +16,9 @@ fn app() -> App {
         .get("/empty", || ())
         .get("/panics", panics)
         .get("/interim", || Response::new(Status::CONTINUE))
+        .get("/upgrades", || {
+            Response::switching_protocols("x", |_| Ok(()))
+        })
         .get("/long", || "x".repeat(1000))
         .get("/moved", || moved(Status::FOUND, "/hello"))
         .get("/elsewhere", || {
@@ -145,6 +148,20 @@ fn answers_are_the_same_both_ways() {
         assert_eq!(client.get("/interim").send().status(), 500);
         assert_eq!(client.get("/stream").send().text(), "first second");
         assert_eq!(client.get("/reader").send().text(), "abc");
+    });
+}
+
+#[test]
+fn an_upgrade_is_seen_as_one_both_ways() {
+    both(|client| {
+        let upgrade = client.get("/upgrades").header("upgrade", "x");
+        let reply = upgrade.header("connection", "upgrade").send();
+        reply.assert_status(101).assert_header("upgrade", "x");
+        assert_eq!(
+            (reply.text().len(), reply.header("content-length")),
+            (0, None)
+        );
+        client.get("/hello").send().assert_status(200);
     });
 }
 

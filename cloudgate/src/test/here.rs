@@ -42,7 +42,9 @@ pub(super) fn exchange(
             Some(format!("the handler panicked: {}", text_of(&*payload))),
         ),
     };
-    if response.status().is_informational() {
+    let upgrades = matches!(response.body(), Body::Upgrade(_))
+        && response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if response.status().is_informational() && !upgrades {
         response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
     }
     let status = response.status();
@@ -51,7 +53,7 @@ pub(super) fn exchange(
         headers.remove(name);
     }
     let body = response.take_body();
-    let bodiless = matches!(status.as_u16(), 204 | 304);
+    let bodiless = matches!(status.as_u16(), 101 | 204 | 304);
     if let Some(length) = body.length().filter(|_| !bodiless) {
         headers
             .append("Content-Length", length.to_string())
