@@ -122,18 +122,15 @@ pub(crate) trait Host {
 
 /// How other coroutines and threads reach an upgraded connection, whether it has a coroutine or not.
 pub(crate) trait Tie: Send + Sync {
-    /// Ends the present or next wait of its coroutine; false where it has none.
-    fn wake(&self) -> bool;
-
-    /// As [`Tie::wake`], and where the connection has no coroutine it gets one as soon as its socket can be read or
-    /// written.
+    /// Ends the present or next wait of its coroutine; where it has none it gets one as soon as its socket can be read
+    /// or written.
     fn rouse(&self);
 
-    /// As [`Tie::wake`], and where the connection has no coroutine it gets one now.
+    /// As [`Tie::rouse`], and where the connection has no coroutine it gets one now.
     fn call(&self);
 
-    /// Writes what there is room for to a connection without a coroutine; `None` where it has one, or what is
-    /// written must go through what only its coroutine has.
+    /// Writes what there is room for, past the coroutine of the connection: only while that is known not to write.
+    /// `None` where the connection ends, or what is written must go through what only its coroutine has.
     fn write_aside(&self, bytes: &[u8]) -> Option<io::Result<usize>>;
 
     /// The worker that the connection belongs to.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, shutdown};
@@ -15,11 +15,11 @@ use crate::message::{Deadline, Duplex};
 /// cut, and others can have a turn.
 const FILE_PIECE: u64 = 1 << 20;
 
-/// A plain connection of one worker, by TCP or a Unix socket.
-pub(crate) struct Plain {
+/// A plain connection of one worker, by TCP or a Unix socket. Its descriptor may be somebody else's too.
+pub(crate) struct Plain<S: AsFd + AsRawFd = OwnedFd> {
     // Before the socket: the sweeper must not wake a descriptor that is somebody else's already.
     registration: Registration,
-    socket: Socket<OwnedFd>,
+    socket: Socket<S>,
     /// Whether a read may find something. A read that did not fill its buffer has emptied the
     /// socket, and whatever comes after it is a new event, so asking again would be a wasted call.
     readable: bool,
@@ -27,8 +27,8 @@ pub(crate) struct Plain {
     hung_up: bool,
 }
 
-impl Plain {
-    pub(crate) fn new(socket: Socket<OwnedFd>, registration: Registration) -> Plain {
+impl<S: AsFd + AsRawFd> Plain<S> {
+    pub(crate) fn new(socket: Socket<S>, registration: Registration) -> Plain<S> {
         Plain {
             registration,
             socket,
@@ -48,7 +48,7 @@ impl Plain {
     }
 
     /// The socket, taken off the worker's poller and off the list of deadlines.
-    pub(crate) fn into_socket(self) -> OwnedFd {
+    pub(crate) fn into_socket(self) -> S {
         self.socket.into_inner()
     }
 
@@ -67,7 +67,7 @@ impl Plain {
     }
 }
 
-impl Duplex for Plain {
+impl<S: AsFd + AsRawFd> Duplex for Plain<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.readable {
             return Err(ErrorKind::WouldBlock.into());

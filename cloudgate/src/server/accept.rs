@@ -245,23 +245,11 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
         talk,
     } = guest;
     let shared = Arc::clone(&seat.shared);
-    let socket = match (&talk, socket) {
-        (Some(talk), held) => talk.take_socket(held),
-        (None, Held::Alone(socket)) => socket,
-        (None, Held::WithTie(_)) => return None,
+    let not_polled = |error| {
+        log::error!("the connection from {peer} could not be polled: {error}");
     };
-    let socket = match Socket::at_home(work.worker, socket) {
-        Ok(socket) => socket,
-        Err(error) => {
-            log::error!("the connection from {peer} could not be polled: {error}");
-            return None;
-        }
-    };
-    let waker = socket.waker();
-    let registration = shared.list.register(waker.clone());
-    let mut io = Plain::new(socket, registration);
     let guest = |socket, peer, served, seat, talk| Guest {
-        socket: Held::Alone(socket),
+        socket,
         peer,
         introduction: Introduction::Done,
         opened,
@@ -269,19 +257,32 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
         seat,
         talk,
     };
-    if let Some(talk) = talk {
-        return match talk.run(io, waker, &shared.around) {
-            Left::Over => None,
-            Left::Idle(talk, io, until) => {
-                let socket = io.into_socket();
-                upgraded::park(
-                    &shared,
-                    guest(socket, peer, served, seat, Some(talk)),
-                    until,
-                )
-            }
-        };
-    }
+    let socket = match (talk, socket) {
+        (Some(talk), held) => {
+            let socket = match held {
+                Held::Alone(socket) => Arc::new(socket),
+                Held::WithTie(socket) => socket,
+            };
+            let socket = Socket::at_home(work.worker, socket)
+                .map_err(not_polled)
+                .ok()?;
+            return match talk.run(socket, &shared) {
+                Left::Over => None,
+                Left::Idle(talk, socket, until) => {
+                    let guest = guest(Held::WithTie(socket), peer, served, seat, Some(talk));
+                    upgraded::park(&shared, guest, until)
+                }
+            };
+        }
+        (None, Held::Alone(socket)) => socket,
+        // Nobody else has the descriptor of a connection that speaks HTTP.
+        (None, Held::WithTie(_)) => return None,
+    };
+    let socket = Socket::at_home(work.worker, socket)
+        .map_err(not_polled)
+        .ok()?;
+    let registration = shared.list.register(socket.waker());
+    let mut io = Plain::new(socket, registration);
     if introduction == Introduction::Awaited {
         match proxied::client(&mut io, peer, opened, &shared.around) {
             Ok(client) if seat.count_for(client.ip()) => peer = client,
@@ -301,7 +302,8 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
     match close {
         Close::Quiet(until) => {
             let socket = connection.into_io().into_socket();
-            park(&shared, guest(socket, peer, served, seat, None), until);
+            let guest = guest(Held::Alone(socket), peer, served, seat, None);
+            park(&shared, guest, until);
             None
         }
         Close::Upgraded(upgrade, leftover) => {
@@ -309,7 +311,7 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
             let talk = Talk::begin(&shared, work.worker, upgrade, leftover);
             // On a stack of its own: what the handler has touched of this one would stay resident for as long as
             // the protocol is spoken.
-            give_coroutine(guest(socket, peer, served, seat, Some(talk))).err()
+            give_coroutine(guest(Held::Alone(socket), peer, served, seat, Some(talk))).err()
         }
         close => {
             // A response that was cut short is ours to look into; all else is the peer's business.

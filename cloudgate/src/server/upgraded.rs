@@ -15,14 +15,14 @@ use super::Shared;
 use super::accept::Guest;
 use super::conn::Surroundings;
 use crate::message::{After, Deadline, Host, Pace, Protocol, Tie, Upgrade, Upgraded};
-use crate::net::home::{self, Waker};
+use crate::net::home::{self, Socket, Waker};
 use crate::net::park::Ticket;
 use crate::net::transport::Plain;
 
 /// How long a connection that cannot be parked waits until that is tried again.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// A connection's descriptor, while it has no coroutine.
+/// The descriptor of a connection that has no coroutine.
 pub(super) enum Held {
     /// Nobody else has it.
     Alone(OwnedFd),
@@ -73,7 +73,7 @@ impl Talk {
         let tie = Arc::new(SocketTie {
             shared: Arc::clone(shared),
             worker,
-            place: Mutex::new(Place::Between),
+            place: Mutex::new(Place::Away),
         });
         Box::new(Talk {
             protocol: upgrade.0,
@@ -84,26 +84,16 @@ impl Talk {
         })
     }
 
-    /// Takes the descriptor from the tie, which no longer writes to it.
-    pub(super) fn take_socket(&self, held: Held) -> OwnedFd {
-        *self.tie.lock() = Place::Between;
-        match held {
-            Held::Alone(socket) => socket,
-            // The tie's was the other reference.
-            Held::WithTie(socket) => {
-                Arc::into_inner(socket).expect("a connection and its tie alone have its descriptor")
-            }
-        }
-    }
-
-    /// Goes on with the protocol until the connection is over or parked.
+    /// Goes on with the protocol until the connection is over or has nothing to do.
     pub(super) fn run(
         mut self: Box<Self>,
-        mut io: Plain,
-        waker: Waker,
-        around: &Surroundings,
+        socket: Socket<Arc<OwnedFd>>,
+        shared: &Arc<Shared>,
     ) -> Left {
-        *self.tie.lock() = Place::Busy(waker);
+        let waker = socket.waker();
+        *self.tie.lock() = Place::Busy(Arc::clone(socket.get()), waker.clone());
+        let mut io = Plain::new(socket, shared.list.register(waker));
+        let around = &shared.around;
         loop {
             let host = HostOf {
                 around,
@@ -120,11 +110,16 @@ impl Talk {
                 // It looks whether the server stops.
                 continue;
             }
-            // Before the descriptor leaves the poller, where a wake-up would meet the next one of its number.
-            *self.tie.lock() = Place::Between;
             return match after {
-                Ok(After::Idle(until)) => Left::Idle(self, io, until),
-                Ok(After::Over) | Err(_) => Left::Over,
+                Ok(After::Idle(until)) => {
+                    // Before the descriptor leaves the poller, where a wake-up would meet the next one of its number.
+                    self.tie.leave_coroutine();
+                    Left::Idle(self, io.into_socket(), until)
+                }
+                Ok(After::Over) | Err(_) => {
+                    *self.tie.lock() = Place::Away;
+                    Left::Over
+                }
             };
         }
     }
@@ -133,11 +128,11 @@ impl Talk {
 /// How a protocol has left its coroutine.
 pub(super) enum Left {
     Over,
-    Idle(Box<Talk>, Plain, Deadline),
+    Idle(Box<Talk>, Arc<OwnedFd>, Deadline),
 }
 
 /// Puts a connection aside. Gives it back where it has something to do already.
-pub(super) fn park(shared: &Shared, mut guest: Guest, until: Deadline) -> Option<Guest> {
+pub(super) fn park(shared: &Shared, guest: Guest, until: Deadline) -> Option<Guest> {
     let Some(talk) = &guest.talk else {
         return Some(guest);
     };
@@ -148,11 +143,10 @@ pub(super) fn park(shared: &Shared, mut guest: Guest, until: Deadline) -> Option
     if talk.protocol.has_work() {
         return Some(guest);
     }
-    let socket = match guest.socket {
-        Held::Alone(socket) => Arc::new(socket),
-        Held::WithTie(socket) => socket,
+    let Held::WithTie(socket) = &guest.socket else {
+        return Some(guest);
     };
-    guest.socket = Held::WithTie(Arc::clone(&socket));
+    let socket = Arc::clone(socket);
     match shared.lot.park(guest, until) {
         Ok(ticket) => {
             *place = Place::Parked(socket, ticket);
@@ -160,7 +154,6 @@ pub(super) fn park(shared: &Shared, mut guest: Guest, until: Deadline) -> Option
         }
         Err(guest) => {
             drop(place);
-            drop(socket);
             if !shared.around.stopping.load(Ordering::Relaxed) {
                 home::sleep(AGAIN);
             }
@@ -178,10 +171,13 @@ struct SocketTie {
 
 /// Where the connection is.
 enum Place {
-    /// On its way from one state to another, or at its end: whoever goes on with it looks for what has come up.
-    Between,
+    /// It has not begun, or has ended.
+    Away,
+    /// On its way from a coroutine to the table of parked ones, or back: whoever goes on with it looks for what has
+    /// come up.
+    Between(Arc<OwnedFd>),
     /// In its coroutine.
-    Busy(Waker),
+    Busy(Arc<OwnedFd>, Waker),
     Parked(Arc<OwnedFd>, Ticket),
 }
 
@@ -189,24 +185,21 @@ impl SocketTie {
     fn lock(&self) -> MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Notes that there is no coroutine to wake any more.
+    fn leave_coroutine(&self) {
+        let mut place = self.lock();
+        if let Place::Busy(socket, _) = &*place {
+            *place = Place::Between(Arc::clone(socket));
+        }
+    }
 }
 
 impl Tie for SocketTie {
-    fn wake(&self) -> bool {
-        match &*self.lock() {
-            Place::Between => true,
-            Place::Busy(waker) => {
-                waker.wake();
-                true
-            }
-            Place::Parked(..) => false,
-        }
-    }
-
     fn rouse(&self) {
         match &*self.lock() {
-            Place::Between => {}
-            Place::Busy(waker) => waker.wake(),
+            Place::Away | Place::Between(_) => {}
+            Place::Busy(_, waker) => waker.wake(),
             Place::Parked(socket, ticket) => self.shared.lot.rouse(*ticket, socket),
         }
     }
@@ -214,8 +207,8 @@ impl Tie for SocketTie {
     fn call(&self) {
         let place = self.lock();
         match &*place {
-            Place::Between => {}
-            Place::Busy(waker) => waker.wake(),
+            Place::Away | Place::Between(_) => {}
+            Place::Busy(_, waker) => waker.wake(),
             Place::Parked(_, ticket) => {
                 let ticket = *ticket;
                 drop(place);
@@ -226,11 +219,11 @@ impl Tie for SocketTie {
 
     fn write_aside(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
         match &*self.lock() {
-            Place::Parked(socket, _) => {
+            Place::Away => None,
+            Place::Between(socket) | Place::Busy(socket, _) | Place::Parked(socket, _) => {
                 let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
                 Some(send(socket, bytes, flags).map_err(Into::into))
             }
-            Place::Between | Place::Busy(_) => None,
         }
     }
 

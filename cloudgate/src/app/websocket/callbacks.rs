@@ -85,6 +85,7 @@ impl<H: SocketHandler> Protocol for Callbacks<H> {
             Some(session) => session,
             None => self.session.insert(self.opening.session(connection.host)),
         };
+        session.outbox.resume();
         let handler = &mut self.handler;
         let outcome = home::catch_panic(|| {
             let mut socket = WebSocket::over(session, connection);
@@ -131,8 +132,8 @@ fn serve(handler: &mut impl SocketHandler, socket: &mut WebSocket<'_>) -> Turn {
             }
             Ok(Received::Nothing) => {
                 let session = socket.session();
-                if session.is_at_rest() {
-                    session.shrink();
+                session.shrink();
+                if session.rest() {
                     return Turn::Rest(session.due());
                 }
                 // What is to be sent waits for the peer.

@@ -1,6 +1,6 @@
-//! Who sends to sockets that have no coroutine?
+//! Who sends to sockets that rest?
 //!
-//! A message for ten thousand idle sockets would start as many coroutines. In place of that each worker has a line of
+//! A message for ten thousand idle sockets would wake or start as many coroutines. In place of that each worker has a line of
 //! sockets with something to send, and one coroutine that writes to one after the other for as long as there are any.
 //! A socket is in its line once, so the line is no longer than there are sockets.
 

@@ -39,8 +39,11 @@ struct State {
     cost: usize,
     /// How much of the frame in front was sent already.
     sent_of_first: usize,
-    /// Whether the coroutine was told that there is something.
-    signalled: bool,
+    /// Whether the socket's coroutine waits, or there is none, so that nobody writes to the connection but whoever has
+    /// this lock.
+    resting: bool,
+    /// Whether the coroutine was told that there is something to do besides.
+    roused: bool,
     /// Whether it is in the line of `flush`.
     in_line: bool,
     close: Option<CloseRequest>,
@@ -139,7 +142,9 @@ impl Outbox {
         }
         state.taken += 1;
         let mut sent = 0;
+        let mut then = Then::Nothing;
         if at_once
+            && state.resting
             && state.cost == 0
             && let Load::Frame(frame) = &entry.load
         {
@@ -147,29 +152,25 @@ impl Outbox {
                 Some(Ok(count)) if count == frame.len() => {
                     return (Delivery::Sent, Then::Nothing);
                 }
-                Some(Ok(count)) => sent = count,
-                Some(Err(error)) if is_temporary(error.kind()) => {}
+                Some(Ok(count)) => (sent, then) = (count, Then::Rouse),
+                Some(Err(error)) if is_temporary(error.kind()) => then = Then::Rouse,
                 Some(Err(_)) => {
                     // The socket's coroutine finds out what is wrong.
                     state.losses.closed += 1;
                     return (Delivery::Dropped(Dropped::Closed), Then::Call);
                 }
-                None => {}
+                None => then = Then::Rouse,
             }
             state.sent_of_first = sent;
         }
         state.cost += entry.cost();
         state.queue.push_back(entry);
         self.has_work.store(true, Ordering::SeqCst);
-        let then = if std::mem::replace(&mut state.signalled, true) {
-            Then::Nothing
-        } else if sent > 0 {
-            Then::Rouse
-        } else if self.tie.wake() || std::mem::replace(&mut state.in_line, true) {
-            Then::Nothing
-        } else {
-            Then::LineUp
-        };
+        if matches!(then, Then::Rouse) {
+            state.roused = true;
+        } else if state.resting && !state.roused && !std::mem::replace(&mut state.in_line, true) {
+            then = Then::LineUp;
+        }
         (Delivery::Queued, then)
     }
 
@@ -236,9 +237,29 @@ impl Outbox {
             reason: reason.to_owned(),
         });
         self.has_work.store(true, Ordering::SeqCst);
-        state.signalled = true;
+        state.roused = true;
         drop(state);
         self.tie.call();
+    }
+
+    /// Notes that the socket's coroutine is about to wait with nothing to write, or ends; false where there is something
+    /// to do first.
+    pub(super) fn rest(&self) -> bool {
+        let mut state = self.lock();
+        state.resting = state.queue.is_empty() && state.close.is_none();
+        state.resting
+    }
+
+    /// Notes that the socket's coroutine goes on. Nobody else writes from here on.
+    pub(super) fn resume(&self) {
+        let mut state = self.lock();
+        state.resting = false;
+        state.roused = false;
+    }
+
+    /// How many messages were ever put in.
+    pub(super) fn count(&self) -> u64 {
+        self.lock().taken
     }
 
     /// Notes that what the socket's coroutine took is sent.
@@ -249,7 +270,6 @@ impl Outbox {
     /// What is to be sent next, up to `room` bytes and at least one message: for the socket's coroutine.
     pub(super) fn take(&self, room: usize) -> Taken {
         let mut state = self.lock();
-        state.signalled = false;
         let mut taken = Taken {
             skip: std::mem::take(&mut state.sent_of_first),
             ..Taken::default()
@@ -270,18 +290,22 @@ impl Outbox {
             // The next thing that is sent is the close.
             state.ended |= taken.close.is_some();
         }
-        taken.count = state.taken;
         self.has_work
             .store(!state.queue.is_empty(), Ordering::SeqCst);
         taken
     }
 
-    /// Sends what waits, while the socket has no coroutine.
+    /// Sends what waits, past the socket's coroutine, if that rests.
     pub(super) fn flush(&self) {
         let mut state = self.lock();
         state.in_line = false;
+        if !state.resting || state.roused {
+            // Whoever goes on looks here.
+            return;
+        }
         while let Some(entry) = state.queue.front() {
             let Load::Frame(frame) = &entry.load else {
+                state.roused = true;
                 drop(state);
                 return self.tie.rouse();
             };
@@ -294,22 +318,18 @@ impl Outbox {
                     }
                 }
                 Some(Ok(count)) => state.sent_of_first += count,
-                Some(Err(error)) if is_temporary(error.kind()) => {
-                    drop(state);
-                    return self.tie.rouse();
-                }
-                Some(Err(_)) => {
+                Some(Err(error)) if !is_temporary(error.kind()) => {
+                    state.roused = true;
                     drop(state);
                     return self.tie.call();
                 }
-                None => {
-                    // It has a coroutine again, which looks here before it waits.
+                Some(Err(_)) | None => {
+                    state.roused = true;
                     drop(state);
                     return self.tie.rouse();
                 }
             }
         }
-        state.signalled = false;
         self.has_work.store(state.close.is_some(), Ordering::SeqCst);
     }
 
@@ -352,8 +372,6 @@ pub(super) struct Taken {
     pub(super) cost: usize,
     /// What is to be done behind it.
     pub(super) close: Option<CloseRequest>,
-    /// How many messages were ever put in.
-    pub(super) count: u64,
 }
 
 /// Sends messages to a WebSocket from anywhere: another coroutine, a thread, a timer.

@@ -97,9 +97,10 @@ impl Session {
         Deadline::after(self.message_at, self.rules.idle)
     }
 
-    /// Whether it can do without a coroutine.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.out.is_empty() && self.closing.may_talk() && !self.outbox.has_work()
+    /// Lets go of the connection if there is nothing to write: from then on others may write to it, until
+    /// [`Outbox::resume`].
+    pub(super) fn rest(&self) -> bool {
+        self.out.is_empty() && self.closing.may_talk() && self.outbox.rest()
     }
 
     /// What reaches the socket from elsewhere.

@@ -349,10 +349,6 @@ impl<'conn> WebSocket<'conn> {
         }
         let taken = session.outbox.take(OUTPUT_ENOUGH);
         session.out.cost = taken.cost;
-        if taken.count != session.seen {
-            session.seen = taken.count;
-            session.message_at = self.host.now();
-        }
         if !session.closing.may_talk() {
             return;
         }
@@ -426,7 +422,14 @@ impl<'conn> WebSocket<'conn> {
         } else {
             Deadline::NEVER
         };
+        let writes = !self.session.out.is_empty() || !self.session.closing.may_talk();
+        if !writes && !self.session.rest() {
+            return Ok(());
+        }
         let outcome = self.io.wait(until.min(stalled).min(quiet));
+        if !writes {
+            self.session.outbox.resume();
+        }
         let now = self.host.now();
         if let Some(pace) = &mut self.session.out.pace {
             pace.waited(now - began);
@@ -465,6 +468,11 @@ impl<'conn> WebSocket<'conn> {
             session.misses += 1;
             // Nothing is short enough.
             let _ = session.encoder.ping(b"", session.out.tail());
+        }
+        if session.idle_at().has_passed(now) && session.outbox.count() != session.seen {
+            // Messages of others went past this coroutine: they are noticed only now.
+            session.seen = session.outbox.count();
+            session.message_at = now;
         }
         if session.idle_at().has_passed(now) {
             self.begin_close(code::GOING_AWAY, "no message for too long");

@@ -283,7 +283,8 @@ impl WebSocketUpgrade {
         self
     }
 
-    /// Sets how long a socket stays open without a message in either direction; zero for ever.
+    /// Sets how long a socket stays open without a message in either direction; zero for ever. Messages of
+    /// [`SocketSender`](super::SocketSender)s are noticed when the time is up, so then it may be up to twice as long.
     pub fn idle_timeout(mut self, limit: Duration) -> WebSocketUpgrade {
         self.rules.idle = millis(limit);
         self

@@ -84,11 +84,6 @@ impl FakeTie {
 }
 
 impl Tie for FakeTie {
-    fn wake(&self) -> bool {
-        self.wake_pipe();
-        !self.is_parked()
-    }
-
     fn rouse(&self) {
         self.roused.fetch_add(1, Ordering::SeqCst);
         self.wake_pipe();

@@ -292,6 +292,8 @@ fn compressed_messages_of_others_are_made_by_the_socket() {
     let (response, sender) = echo_with_sender(compressed().compress(how));
     let mut peer = Peer::of(response, 1 << 20).inflating();
     let sender = sender.recv_timeout(LONG).unwrap();
+    // What is published is sent by the line of a worker.
+    crate::net::home::start_for_tests();
     let long = "compress me ".repeat(100);
     let _ = sender.send(long.as_str());
     let _ = sender.publish(&Prepared::new(long.as_str().into()), 1);

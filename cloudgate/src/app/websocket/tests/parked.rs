@@ -128,6 +128,7 @@ fn the_line_writes_to_parked_sockets_and_leaves_the_rest_to_their_coroutines() {
         1 << 20,
         SlowReceiver::Close,
     );
+    assert!(outbox.rest());
     let sender = SocketSender(outbox);
     let put = |text: &str| {
         let prepared = super::super::Prepared::new(text.into());
