@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use clients::Clients;
 use harness::child::Running;
-use harness::{Program, ask};
+use harness::{Program, ask, descriptors};
 use site::Site;
 
 /// Descriptors that the client and the servers need besides their connections.
@@ -128,7 +128,7 @@ fn measure(
 const TARGET: &str = "/api/tests/simple";
 
 fn connections() -> Result<u32, String> {
-    let most = raise_descriptor_limit().saturating_sub(SPARE);
+    let most = descriptors::raise_limit().saturating_sub(SPARE);
     let wanted = match std::env::var("IDLE_CONNECTIONS") {
         Err(_) => most.min(10_000),
         Ok(text) => text
@@ -141,16 +141,6 @@ fn connections() -> Result<u32, String> {
         ));
     }
     u32::try_from(wanted).map_err(|_| format!("{wanted} connections are too many"))
-}
-
-/// Raises the soft limit to the hard one, for this process and its children.
-fn raise_descriptor_limit() -> u64 {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum.or(Some(1 << 20));
-    // Where it is refused the old limit stays, and is what counts below.
-    let _ = setrlimit(Resource::Nofile, limit);
-    getrlimit(Resource::Nofile).current.unwrap_or(1 << 20)
 }
 
 fn table(rows: &[Row], connections: u32) -> String {

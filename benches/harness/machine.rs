@@ -7,22 +7,28 @@ use super::{load, nginx};
 
 /// `load` says with how many connections and for how long.
 pub(crate) fn describe(load: &str) -> String {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
     let missing = || "none".to_owned();
     let nginx = nginx::version_output("-v")
         .map_or_else(missing, |text| text.replace("nginx version: ", ""));
+    let wrk = load::version().unwrap_or_else(missing);
+    let mut text = of_programs(&format!("{nginx}; {wrk}"));
+    text.push_str(&format!(
+        "Load: wrk, 2 threads, {load}, on the same machine over loopback.\n"
+    ));
+    text
+}
+
+/// The line about the machine; `programs` says which others take part, with their versions.
+pub(crate) fn of_programs(programs: &str) -> String {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut text = format!(
-        "Machine: {}, {cores} cores, Linux {} with {} for TCP; {nginx}; {}; {}.\n",
+        "Machine: {}, {cores} cores, Linux {} with {} for TCP; {programs}; {}.\n",
         processor(),
         setting("kernel/osrelease"),
         // It counts: bbr sends in portions by a timer, over loopback too.
         setting("net/ipv4/tcp_congestion_control"),
-        load::version().unwrap_or_else(missing),
         compiler(),
     );
-    text.push_str(&format!(
-        "Load: wrk, 2 threads, {load}, on the same machine over loopback.\n"
-    ));
     if cfg!(debug_assertions) {
         text.push_str("This is a build with debug assertions: its figures mean nothing.\n");
     }

@@ -8,6 +8,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod child;
+pub(crate) mod descriptors;
 pub(crate) mod folder;
 pub(crate) mod limit;
 pub(crate) mod load;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::child::Running;
 use super::load::{self, Plan};
-use super::measure;
+use super::{descriptors, measure};
 
 /// One server in one case: what is measured at a time.
 pub(crate) struct Cell<'b> {
@@ -60,7 +60,8 @@ const COUNTED_BY_BYTES: usize = 64 * 1024;
 /// Measures the cells of each case in turn. Servers change places from cell to cell, so that slow drift of the machine meets
 /// all of them.
 pub(crate) fn run(title: &str, cases: &[Vec<Cell<'_>>], rounds: u32) -> Vec<Row> {
-    raise_descriptor_limit();
+    // Where it cannot be raised, wrk reports socket errors and the cell is void.
+    descriptors::raise_limit();
     let mut seconds = 0;
     let mut cells = 0;
     let mut rows: Vec<Vec<Row>> = Vec::new();
@@ -182,18 +183,4 @@ fn measured(cell: &Cell<'_>) -> Result<Sample, String> {
             .as_secs_f64()
             / capacity,
     })
-}
-
-/// Children inherit it; with many connections the usual 1024 would end wrk and the servers alike.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, wrk reports socket errors and the cell is void.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    );
 }
