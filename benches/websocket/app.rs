@@ -17,11 +17,13 @@ use crate::harness::folder::Folder;
 pub(crate) const CALLBACK: &str = "callback";
 /// Each socket has a function that reads from it.
 pub(crate) const COROUTINE: &str = "coroutine";
+/// As `CALLBACK`, but what is sent is gathered until there is nothing more to read.
+pub(crate) const FEED: &str = "feed";
 
 const DEFLATE: &str = "deflate";
 
 /// What a reader of the table has to know about these rows.
-pub(crate) const NOTE: &str = "cloudgate: callbacks, an idle socket is parked; cloudgate-coroutine: a loop for each socket. Compression is as it is by default, with threshold 0.";
+pub(crate) const NOTE: &str = "cloudgate: callbacks, an idle socket is parked; cloudgate-coroutine: a loop for each socket; both `send`, which writes each message at once. cloudgate-feed: callbacks that `feed`, which writes what has gathered when all that came is read. Compression is as it is by default, with threshold 0.";
 
 pub(crate) fn start(style: &str, compressed: bool, folder: &Folder) -> Result<Running, String> {
     let mut arguments = vec![style.to_owned()];
@@ -36,6 +38,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<(), String> {
     let is = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     let app = App::gather().state(Room::default()).state(Terms {
         coroutines: is(COROUTINE),
+        gathers: is(FEED),
         compression: is(DEFLATE).then(|| PerMessageDeflate::new().threshold(0)),
     });
     let running = Server::bind("127.0.0.1:0")
@@ -50,6 +53,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<(), String> {
 #[derive(Clone, Copy)]
 pub struct Terms {
     coroutines: bool,
+    gathers: bool,
     compression: Option<PerMessageDeflate>,
 }
 
@@ -66,7 +70,9 @@ impl Terms {
 fn echo(upgrade: WebSocketUpgrade, terms: State<Terms>) -> Response {
     let upgrade = terms.apply(upgrade);
     if !terms.coroutines {
-        return upgrade.serve(Echo);
+        return upgrade.serve(Echo {
+            gathers: terms.gathers,
+        });
     }
     upgrade.accept(|mut socket| {
         while let Some(message) = socket.recv()? {
@@ -103,11 +109,17 @@ fn publish(upgrade: WebSocketUpgrade, terms: State<Terms>, room: State<Room>) ->
     })
 }
 
-struct Echo;
+struct Echo {
+    gathers: bool,
+}
 
 impl SocketHandler for Echo {
     fn message(&mut self, socket: &mut WebSocket<'_>, message: Message) -> SocketResult {
-        socket.send(message)?;
+        if self.gathers {
+            socket.feed(message)?;
+        } else {
+            socket.send(message)?;
+        }
         Ok(())
     }
 }

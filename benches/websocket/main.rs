@@ -1,7 +1,7 @@
 //! How fast, and how small, are WebSockets beside tungstenite on threads, `ws`, uWebSockets and the least that any server can do?
 //!
 //! ```text
-//! cargo bench --bench websocket                       # five cases, six servers, three rounds: about fifteen minutes
+//! cargo bench --bench websocket                       # five cases, seven servers, three rounds: about nine minutes
 //! cargo bench --bench websocket -- echo64 cloudgate   # only these cases and servers (BENCH_ONLY=echo64,cloudgate does the same)
 //! BENCH_SECONDS=2 BENCH_ROUNDS=1 WS_SOCKETS=2000 cargo bench --bench websocket
 //! ```
@@ -13,8 +13,8 @@
 //! - `broadcast-deflate`: the same where the clients offer permessage-deflate as browsers do.
 //! - `idle`: what 10,000 open sockets add to the server's resident memory, before and after one message on each.
 //!
-//! cloudgate takes part twice: with callbacks, where an idle socket is parked, and with a coroutine a socket. `ws` and `bun`,
-//! whose server is uWebSockets, come from npm; the benchmark is told where they are:
+//! cloudgate takes part with callbacks, where an idle socket is parked, with a coroutine a socket, and in `echo64x16` with
+//! callbacks that gather what they send. `ws` and `bun`, whose server is uWebSockets, come from npm; the benchmark is told where they are:
 //!
 //! ```text
 //! npm install --prefix /tmp/peers ws bun

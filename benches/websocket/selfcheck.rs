@@ -130,6 +130,7 @@ fn own_servers() {
         for server in [
             Server::Cloudgate,
             Server::Coroutine,
+            Server::Feed,
             Server::Tungstenite,
             Server::Limit,
         ] {

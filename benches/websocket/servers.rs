@@ -10,6 +10,7 @@ use crate::{app, check, peers, threads};
 pub(crate) enum Server {
     Cloudgate,
     Coroutine,
+    Feed,
     Tungstenite,
     Ws,
     Bun,
@@ -20,6 +21,7 @@ impl Named for Server {
     const ALL: &'static [Self] = &[
         Self::Cloudgate,
         Self::Coroutine,
+        Self::Feed,
         Self::Tungstenite,
         Self::Ws,
         Self::Bun,
@@ -30,6 +32,7 @@ impl Named for Server {
         match self {
             Self::Cloudgate => "cloudgate",
             Self::Coroutine => "cloudgate-coroutine",
+            Self::Feed => "cloudgate-feed",
             Self::Tungstenite => "tungstenite",
             Self::Ws => "ws",
             Self::Bun => "bun",
@@ -39,9 +42,14 @@ impl Named for Server {
 }
 
 impl Server {
-    /// The limit knows no compression, and what it keeps for a socket says nothing.
+    /// The limit knows no compression, and what it keeps for a socket says nothing; to gather answers makes a difference
+    /// only where several are due.
     pub(crate) fn takes_part_in(self, case: Case) -> bool {
-        self != Self::Limit || matches!(case, Case::Echo64 | Case::Echo64x16 | Case::Broadcast)
+        match self {
+            Self::Limit => matches!(case, Case::Echo64 | Case::Echo64x16 | Case::Broadcast),
+            Self::Feed => case == Case::Echo64x16,
+            _ => true,
+        }
     }
 
     /// Starts it, checks what it answers to the case, and hands it over running.
@@ -50,6 +58,7 @@ impl Server {
         let running = match self {
             Self::Cloudgate => app::start(app::CALLBACK, compressed, folder)?,
             Self::Coroutine => app::start(app::COROUTINE, compressed, folder)?,
+            Self::Feed => app::start(app::FEED, compressed, folder)?,
             Self::Tungstenite if compressed => {
                 return Err("not offered by tungstenite".to_owned());
             }
