@@ -6,8 +6,8 @@
 use std::thread;
 
 use cloudgate::{
-    App, Message, PerMessageDeflate, Response, Server, SocketHandler, SocketResult, SocketSender,
-    State, WebSocket, WebSocketUpgrade, route,
+    App, Hub, Message, PerMessageDeflate, Response, Server, SocketHandler, SocketResult, State,
+    WebSocket, WebSocketUpgrade, route,
 };
 
 use crate::harness::child::{self, Running};
@@ -21,6 +21,9 @@ pub(crate) const COROUTINE: &str = "coroutine";
 pub(crate) const FEED: &str = "feed";
 
 const DEFLATE: &str = "deflate";
+
+/// What all in the room are subscribed to.
+const TOPIC: &str = "all";
 
 /// What a reader of the table has to know about these rows.
 pub(crate) const NOTE: &str = "cloudgate: callbacks, an idle socket is parked; cloudgate-coroutine: a loop for each socket; both `send`, which writes each message at once. cloudgate-feed: callbacks that `feed`, which writes what has gathered when all that came is read. Compression is as it is by default, with threshold 0.";
@@ -36,7 +39,7 @@ pub(crate) fn start(style: &str, compressed: bool, folder: &Folder) -> Result<Ru
 /// The child's side.
 pub(crate) fn serve(arguments: &[String]) -> Result<(), String> {
     let is = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    let app = App::gather().state(Room::default()).state(Terms {
+    let app = App::gather().state(Hub::new()).state(Terms {
         coroutines: is(COROUTINE),
         gathers: is(FEED),
         compression: is(DEFLATE).then(|| PerMessageDeflate::new().threshold(0)),
@@ -83,27 +86,27 @@ fn echo(upgrade: WebSocketUpgrade, terms: State<Terms>) -> Response {
 }
 
 #[route("/room")]
-fn room(upgrade: WebSocketUpgrade, terms: State<Terms>, room: State<Room>) -> Response {
-    let (upgrade, room) = (terms.apply(upgrade), Room::clone(&room));
+fn room(upgrade: WebSocketUpgrade, terms: State<Terms>, hub: State<Hub>) -> Response {
+    let (upgrade, hub) = (terms.apply(upgrade), Hub::clone(&hub));
     if !terms.coroutines {
-        return upgrade.serve(Listener(room));
+        return upgrade.serve(Listener(hub));
     }
     upgrade.accept(move |mut socket| {
-        room.join(&socket.sender());
+        hub.subscribe(TOPIC, &socket.sender())?;
         while socket.recv()?.is_some() {}
         Ok(())
     })
 }
 
 #[route("/publish")]
-fn publish(upgrade: WebSocketUpgrade, terms: State<Terms>, room: State<Room>) -> Response {
-    let (upgrade, room) = (terms.apply(upgrade), Room::clone(&room));
+fn publish(upgrade: WebSocketUpgrade, terms: State<Terms>, hub: State<Hub>) -> Response {
+    let (upgrade, hub) = (terms.apply(upgrade), Hub::clone(&hub));
     if !terms.coroutines {
-        return upgrade.serve(Publisher(room));
+        return upgrade.serve(Publisher(hub));
     }
     upgrade.accept(move |mut socket| {
         while let Some(message) = socket.recv()? {
-            room.publish(message);
+            hub.publish(TOPIC, message);
         }
         Ok(())
     })
@@ -125,11 +128,11 @@ impl SocketHandler for Echo {
 }
 
 /// Gets what is published, and says nothing.
-struct Listener(Room);
+struct Listener(Hub);
 
 impl SocketHandler for Listener {
     fn open(&mut self, socket: &mut WebSocket<'_>) -> SocketResult {
-        self.0.join(&socket.sender());
+        self.0.subscribe(TOPIC, &socket.sender())?;
         Ok(())
     }
 
@@ -138,27 +141,11 @@ impl SocketHandler for Listener {
     }
 }
 
-struct Publisher(Room);
+struct Publisher(Hub);
 
 impl SocketHandler for Publisher {
     fn message(&mut self, _socket: &mut WebSocket<'_>, message: Message) -> SocketResult {
-        self.0.publish(message);
+        self.0.publish(TOPIC, message);
         Ok(())
-    }
-}
-
-#[derive(Clone, Default)]
-pub struct Room(std::sync::Arc<std::sync::Mutex<Vec<SocketSender>>>);
-
-impl Room {
-    fn join(&self, sender: &SocketSender) {
-        self.0.lock().expect("no panic").push(sender.clone());
-    }
-
-    fn publish(&self, message: Message) {
-        let all = self.0.lock().expect("no panic").clone();
-        for one in all {
-            let _ = one.send(message.clone());
-        }
     }
 }
