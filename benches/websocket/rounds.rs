@@ -101,8 +101,20 @@ impl Usage {
         }
     }
 
+    /// To be called when the load is over. A program that wants a whole core gets little of it beside a server of many threads,
+    /// so the machine is watched for a moment afterwards too, and the greater share counts.
     pub(crate) fn until_now(&self, running: &Running) -> Shares {
-        let now = Self::now(running);
+        let shares = self.between(&Self::now(running));
+        let after = Self::now(running);
+        thread::sleep(AFTERWARDS);
+        let rest = after.between(&Self::now(running));
+        Shares {
+            foreign: shares.foreign.max(rest.foreign),
+            ..shares
+        }
+    }
+
+    fn between(&self, now: &Self) -> Shares {
         let server = now.server.saturating_sub(self.server);
         let client = now.client.saturating_sub(self.client);
         let machine = now.machine.saturating_sub(self.machine);
@@ -115,3 +127,5 @@ impl Usage {
         }
     }
 }
+
+const AFTERWARDS: Duration = Duration::from_millis(300);
