@@ -118,6 +118,20 @@ fn the_chat_wants_a_name_and_a_websocket() {
 }
 
 #[test]
+fn people_in_the_chat_hear_each_other() {
+    let client = test::serve(super::app());
+    let said = |text: String| -> serde_json::Value { serde_json::from_str(&text).unwrap() };
+    let mut ada = client.get("/api/chat?name=Ada").websocket();
+    assert_eq!(said(ada.text())["kind"], "hello");
+    assert_eq!(said(ada.text())["kind"], "joined");
+    let mut bob = client.get("/api/chat?name=Bob").websocket();
+    assert_eq!(said(bob.text())["people"], 2);
+    assert_eq!(said(ada.text())["name"], "Bob");
+    bob.send("hello");
+    assert_eq!(said(ada.text())["text"], "hello");
+}
+
+#[test]
 fn mistakes_have_their_status() {
     let client = client();
     client.get("/nothing-here").send().assert_status(404);

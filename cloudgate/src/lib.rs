@@ -49,6 +49,7 @@
 //! - of the head: [`Headers`], [`Method`], [`Version`], [`Cookies`], [`SignedCookies`],
 //!   [`PrivateCookies`], [`LastEventId`]; of the connection [`ClientAddr`]
 //! - of the application: [`State`], [`Templates`]; of a middleware [`Extension`]
+//! - a connection that becomes a WebSocket: [`WebSocketUpgrade`]
 //! - all of it: [`Event`], `&mut` [`Request`]; any of it, or not: `Option`, `Result<_, `[`Rejection`]`>`
 //!
 //! ```
@@ -95,6 +96,27 @@
 //! assert_eq!(memory.integers("visits").increment("home", 1)?, 1);
 //! assert_eq!(memory.integers("visits").increment("home", 1)?, 2);
 //! # Ok::<(), cloudgate::SharedError>(())
+//! ```
+//!
+//! # WebSockets
+//!
+//! A handler that takes a [`WebSocketUpgrade`] opens one, and gives it to a function that has a [`WebSocket`], or to a
+//! [`SocketHandler`] that is called for each [`Message`] while the socket takes next to nothing in between. A [`SocketSender`] sends from
+//! anywhere, a [`Hub`] to many at once; [`SlowReceiver`] says what a peer loses that does not read, and a [`Delivery`] whether it did.
+//! [`PerMessageDeflate`] compresses. Any other protocol takes a connection over by [`Response::switching_protocols`].
+//!
+//! ```
+//! use cloudgate::{Response, WebSocketUpgrade, route};
+//!
+//! #[route("/ws-first")]
+//! fn first(upgrade: WebSocketUpgrade) -> Response {
+//!     upgrade.accept(|mut socket| {
+//!         while let Some(message) = socket.recv()? {
+//!             socket.send(message)?;
+//!         }
+//!         Ok(())
+//!     })
+//! }
 //! ```
 //!
 //! # Middleware, services and sites

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloudgate::test::{self, SocketEvent};
 use cloudgate::{
     App, CloseFrame, Cors, Delivery, Extension, FromRequest, Message, Rejection, Request, Response,
     Running, SocketHandler, SocketResult, SocketSender, Upgraded, WebSocket, WebSocketUpgrade,
@@ -215,6 +216,53 @@ fn opening_and_leaving_again_and_again_leaves_nothing() {
     assert_eq!(lock(&room.closed).len(), ROUNDS * 10);
     assert!(lock(&room.senders).is_empty());
     assert_eq!(server.parked(), 0);
+}
+
+#[test]
+fn the_client_for_tests_talks_too() {
+    let app = App::new()
+        .get("/talk", talk)
+        .get("/signs-in", |request: &mut Request<'_>| {
+            let upgrade = WebSocketUpgrade::from_request(request)?.protocols(&["v2"]);
+            let known = request.header("cookie") == Some("user=Ada");
+            let response = upgrade
+                .header("Set-Cookie", "user=Ada")
+                .accept(move |mut socket| {
+                    socket.ping(b"?")?;
+                    socket.send(format!("{known} {:?}", socket.protocol()))?;
+                    socket.close(4000, "that is all")?;
+                    Ok(())
+                });
+            Ok::<_, Rejection>(response)
+        });
+    let client = test::serve(app);
+    let mut socket = client.get("/talk").websocket();
+    socket.send("text");
+    assert_eq!(socket.text(), "text");
+    socket.send_binary(&[0, 255]);
+    assert_eq!(socket.binary(), [0, 255]);
+    assert_eq!(socket.next_within(Duration::from_millis(30)), None);
+    socket.ping(b"!");
+    assert_eq!(socket.event(), SocketEvent::Pong(b"!".to_vec()));
+    // A frame that is not masked.
+    socket.send_raw(b"\x81\x01a");
+    assert_eq!(socket.closed().0, Some(1002));
+
+    for known in ["false", "true"] {
+        let opening = client
+            .get("/signs-in")
+            .header("Sec-WebSocket-Protocol", "v1, v2");
+        let mut socket = opening.websocket();
+        assert_eq!(socket.protocol(), Some("v2"));
+        assert_eq!(socket.text(), format!("{known} Some(\"v2\")"));
+        assert_eq!(socket.closed(), (Some(4000), "that is all".to_owned()));
+    }
+    let refused = client.get("/talk").header("Origin", "https://evil.example");
+    refused.websocket_refused().assert_status(403);
+    client
+        .get("/nothing")
+        .websocket_refused()
+        .assert_status(404);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::accept::Guest;
 use super::conn::Surroundings;
 use crate::message::{After, Deadline, Host, Pace, Protocol, Tie, Upgrade, Upgraded};
 use crate::net::home::{self, Socket, Waker};
-use crate::net::park::Ticket;
+use crate::net::park::{Lot, Ticket};
 use crate::net::transport::Plain;
 
 /// How long a connection that cannot be parked waits until that is tried again.
@@ -71,7 +71,7 @@ impl Talk {
             Kept(Arc::clone(shared))
         });
         let tie = Arc::new(SocketTie {
-            shared: Arc::clone(shared),
+            lot: Arc::clone(&shared.lot),
             worker,
             place: Mutex::new(Place::Away),
         });
@@ -164,7 +164,8 @@ pub(super) fn park(shared: &Shared, guest: Guest, until: Deadline) -> Option<Gue
 
 /// How others reach a connection of this server.
 struct SocketTie {
-    shared: Arc<Shared>,
+    // Not the server: whoever keeps a sender would keep that, and with it the application that keeps the sender.
+    lot: Arc<Lot<Guest>>,
     worker: usize,
     place: Mutex<Place>,
 }
@@ -200,7 +201,7 @@ impl Tie for SocketTie {
         match &*self.lock() {
             Place::Away | Place::Between(_) => {}
             Place::Busy(_, waker) => waker.wake(),
-            Place::Parked(socket, ticket) => self.shared.lot.rouse(*ticket, socket),
+            Place::Parked(socket, ticket) => self.lot.rouse(*ticket, socket),
         }
     }
 
@@ -212,7 +213,7 @@ impl Tie for SocketTie {
             Place::Parked(_, ticket) => {
                 let ticket = *ticket;
                 drop(place);
-                self.shared.lot.call(ticket);
+                self.lot.call(ticket);
             }
         }
     }

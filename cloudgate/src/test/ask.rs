@@ -5,9 +5,11 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
+use super::socket::{Socket, random};
 use super::target::Target;
-use super::{Client, Collected, Enough, Form, Question, Reply, fail, set};
+use super::{Answer, Client, Collected, Enough, Form, Question, Reply, Way, fail, set, wire};
 use crate::message::{Headers, query};
+use crate::proto::ws::handshake::ClientHandshake;
 
 /// How many redirects are followed for one request.
 const MOST_REDIRECTS: usize = 10;
@@ -182,6 +184,99 @@ impl<'c> Ask<'c> {
         ))
     }
 
+    /// Opens a WebSocket, over a connection of its own; of a client made by [`serve`](super::serve). Subprotocols are
+    /// offered by the field `Sec-WebSocket-Protocol`.
+    ///
+    /// ```
+    /// use cloudgate::{App, FromRequest, Rejection, Request, Response, WebSocketUpgrade, test};
+    ///
+    /// fn hello(request: &mut Request<'_>) -> Result<Response, Rejection> {
+    ///     let upgrade = WebSocketUpgrade::from_request(request)?.protocols(&["v2"]);
+    ///     Ok(upgrade.accept(|mut socket| Ok(socket.send("hello")?)))
+    /// }
+    ///
+    /// let client = test::serve(App::new().get("/hello", hello));
+    /// let mut socket = client.get("/hello").header("Sec-WebSocket-Protocol", "v1, v2").websocket();
+    /// assert_eq!(socket.protocol(), Some("v2"));
+    /// assert_eq!(socket.text(), "hello");
+    /// ```
+    ///
+    /// # Panics
+    /// When the server does not open it, with its answer.
+    #[track_caller]
+    pub fn websocket(self) -> Socket {
+        match self.upgrade() {
+            Ok(socket) => socket,
+            Err(reply) => fail(format_args!("no WebSocket was opened: {reply:?}")),
+        }
+    }
+
+    /// Asks for a WebSocket and takes the answer that refuses it.
+    ///
+    /// # Panics
+    /// When the server opens it.
+    #[track_caller]
+    pub fn websocket_refused(self) -> Reply {
+        match self.upgrade() {
+            Ok(socket) => fail(format_args!("a WebSocket was opened: {socket:?}")),
+            Err(reply) => *reply,
+        }
+    }
+
+    #[track_caller]
+    fn upgrade(mut self) -> Result<Socket, Box<Reply>> {
+        let shown = self.shown();
+        let Way::Wire { server, .. } = &self.client.way else {
+            fail(format_args!(
+                "{shown}: a WebSocket needs a connection; make the client by test::serve"
+            ));
+        };
+        let offered = self
+            .headers
+            .get("sec-websocket-protocol")
+            .unwrap_or("")
+            .to_owned();
+        let offered: Vec<&str> = offered
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .collect();
+        let handshake = ClientHandshake::new(random(), &offered, None);
+        for (name, value) in handshake.fields() {
+            set(&mut self.headers, name, &value);
+        }
+        let question = self.question();
+        let (answer, stream, buffer) = match wire::open(server.addr(), &question, self.collected())
+        {
+            Ok(opened) => opened,
+            Err(reason) => fail(format_args!("{shown} has no answer: {reason}")),
+        };
+        self.keep_cookies(&answer);
+        if answer.status != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Box::new(Reply::new(shown, answer)));
+        }
+        match handshake.check(answer.status, &answer.headers) {
+            Ok(opened) => Ok(Socket::new(stream, buffer, opened, shown)),
+            Err(error) => fail(format_args!("{shown} was answered wrongly: {error}")),
+        }
+    }
+
+    fn collected(&self) -> Collected {
+        Collected {
+            bytes: Vec::new(),
+            limit: self.client.body_limit,
+            enough: self.enough,
+        }
+    }
+
+    fn keep_cookies(&self, answer: &Answer) {
+        let now = SystemTime::now();
+        let mut jar = self.client.jar();
+        for field in answer.headers.get_all("set-cookie") {
+            jar.store(&String::from_utf8_lossy(field), &self.target, now);
+        }
+    }
+
     #[track_caller]
     fn send_once(&self) -> Reply {
         let shown = self.shown();
@@ -191,21 +286,11 @@ impl<'c> Ask<'c> {
             ));
         }
         let question = self.question();
-        let collected = Collected {
-            bytes: Vec::new(),
-            limit: self.client.body_limit,
-            enough: self.enough,
-        };
-        let answer = match self.client.exchange(&question, collected) {
+        let answer = match self.client.exchange(&question, self.collected()) {
             Ok(answer) => answer,
             Err(reason) => fail(format_args!("{shown} has no answer: {reason}")),
         };
-        let now = SystemTime::now();
-        let mut jar = self.client.jar();
-        for field in answer.headers.get_all("set-cookie") {
-            jar.store(&String::from_utf8_lossy(field), &self.target, now);
-        }
-        drop(jar);
+        self.keep_cookies(&answer);
         Reply::new(shown, answer)
     }
 

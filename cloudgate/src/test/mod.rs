@@ -33,6 +33,7 @@
 //! ```text
 //!  Client ─ get, post … ─▶ Ask ─ send ─▶ here (a call) or wire (a socket) ─▶ Reply
 //!    cookies, fields       target, form, body                              status, fields, body, events
+//!                                │ websocket ───────────────────────────────▶ Socket: messages both ways
 //! ```
 
 mod ask;
@@ -41,6 +42,7 @@ mod events;
 mod form;
 mod here;
 mod reply;
+mod socket;
 mod target;
 mod wire;
 
@@ -59,6 +61,7 @@ use cookies::Jar;
 pub use events::ServerEvent;
 pub use form::Form;
 pub use reply::Reply;
+pub use socket::{Socket, SocketEvent};
 use target::Target;
 
 /// The most bytes of a body where [`Client::with_body_limit`] does not say otherwise: 16 MiB.

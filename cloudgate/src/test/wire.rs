@@ -64,6 +64,21 @@ pub(super) fn exchange(
     Ok(answer)
 }
 
+/// Sends the question on a new connection, and leaves that to whoever asked.
+///
+/// # Errors
+/// As [`exchange`].
+pub(super) fn open(
+    address: SocketAddr,
+    question: &Question,
+    collected: Collected,
+) -> Result<(Answer, TcpStream, Vec<u8>), String> {
+    let mut connection = Connection::open(address)
+        .map_err(|error| format!("no connection to {address}: {error}"))?;
+    let (answer, _) = connection.ask(question, collected)?;
+    Ok((answer, connection.stream, connection.buffer))
+}
+
 impl Connection {
     fn open(address: SocketAddr) -> io::Result<Connection> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;

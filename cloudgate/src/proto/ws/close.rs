@@ -88,6 +88,7 @@ impl Closing {
     }
 
     /// Whether both sides have closed by the rules.
+    #[cfg(test)]
     pub fn is_clean(&self) -> bool {
         self.sent.is_some() && self.received.is_some() && !self.failed
     }

@@ -11,11 +11,6 @@
 //!
 //! Either side is a value that takes and gives bytes; [`Role`] says which side it is.
 
-#![allow(
-    dead_code,
-    reason = "the sockets on top of this layer use what only tests use here"
-)]
-
 pub mod close;
 pub mod decode;
 pub mod deflate;
