@@ -1,6 +1,7 @@
 //! How long do the frames, messages and handshakes of a WebSocket take, apart from any socket?
 
 use std::hint::black_box;
+use std::io::{self, Read, Write};
 
 use cloudgate::__fuzz::ws::Role;
 use cloudgate::__fuzz::ws::decode::{Decoder, Event, MessageLimits};
@@ -19,6 +20,7 @@ const LARGE: usize = 64 << 10;
 /// All rows.
 pub fn sockets(criterion: &mut Criterion) {
     frames(criterion);
+    beside_tungstenite(criterion);
     compressed(criterion);
     opening(criterion);
 }
@@ -37,6 +39,72 @@ fn decode(decoder: &mut Decoder, wire: &[u8], input: &mut [u8]) -> usize {
         Some(Event::Binary(bytes)) => bytes.len(),
         _ => 0,
     }
+}
+
+/// A stream that gives the same frames again and again, and takes nothing.
+struct Again {
+    wire: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Again {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.wire.len() {
+            self.at = 0;
+        }
+        let count = buffer.len().min(self.wire.len() - self.at);
+        buffer[..count].copy_from_slice(&self.wire[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+impl Write for Again {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A hundred small messages, by our decoder and by tungstenite's: from a copy of the bytes to a text that is owned.
+fn beside_tungstenite(criterion: &mut Criterion) {
+    const COUNT: usize = 100;
+    let text = "x".repeat(64);
+    let wire = from_client(|encoder, out| (0..COUNT).for_each(|_| encoder.text(&text, out)));
+    let mut group = criterion.benchmark_group("ws");
+    group.throughput(Throughput::Elements(COUNT as u64));
+    let mut decoder = Decoder::new(Role::Server, MessageLimits::default(), None);
+    let mut input = wire.clone();
+    group.bench_function("read 100 texts of 64 B", |bencher| {
+        bencher.iter(|| {
+            input.copy_from_slice(black_box(&wire));
+            let (mut at, mut bytes) = (0, 0);
+            while at < input.len() {
+                let step = decoder.decode(&mut input[at..]).expect("messages");
+                at += step.consumed;
+                if let Some(Event::Text(text)) = step.event {
+                    bytes += black_box(text.into_owned()).len();
+                }
+            }
+            bytes
+        });
+    });
+    let mut socket = tungstenite::WebSocket::from_raw_socket(
+        Again { wire, at: 0 },
+        tungstenite::protocol::Role::Server,
+        None,
+    );
+    group.bench_function("read 100 texts of 64 B by tungstenite", |bencher| {
+        bencher.iter(|| {
+            (0..COUNT)
+                .map(|_| black_box(socket.read().expect("messages")).len())
+                .sum::<usize>()
+        });
+    });
+    group.finish();
 }
 
 fn frames(criterion: &mut Criterion) {
