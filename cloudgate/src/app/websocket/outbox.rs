@@ -37,6 +37,8 @@ struct State {
     queue: VecDeque<Entry>,
     /// What the queue costs, and what the coroutine has taken out and not sent yet.
     cost: usize,
+    /// What of it the coroutine has.
+    on_its_way: usize,
     /// How much of the frame in front was sent already.
     sent_of_first: usize,
     /// Whether the socket's coroutine waits, or there is none, so that nobody writes to the connection but whoever has
@@ -179,6 +181,12 @@ impl Outbox {
         // The first may be on its way in part, and then the rest of it has to follow.
         let first = usize::from(state.sent_of_first > 0);
         let fits = |cost: usize| cost + entry.cost() <= self.limit + OVERHEAD;
+        let begun: usize = state.queue.iter().take(first).map(Entry::cost).sum();
+        if self.policy != SlowReceiver::Close && !fits(state.on_its_way + begun) {
+            // Nothing that could be dropped would help.
+            state.losses.newest += 1;
+            return false;
+        }
         match self.policy {
             SlowReceiver::Close => {
                 let waiting = state.queue.len().saturating_sub(first);
@@ -264,10 +272,13 @@ impl Outbox {
 
     /// Notes that what the socket's coroutine took is sent.
     pub(super) fn sent(&self, cost: usize) {
-        self.lock().cost -= cost;
+        let mut state = self.lock();
+        state.cost -= cost;
+        state.on_its_way -= cost;
     }
 
-    /// What is to be sent next, up to `room` bytes and at least one message: for the socket's coroutine.
+    /// What is to be sent next, up to `room` bytes and at least one message: for the socket's coroutine. It is no more
+    /// than half of what may wait, because what is on its way is not dropped for what is newer.
     pub(super) fn take(&self, room: usize) -> Taken {
         let mut state = self.lock();
         let mut taken = Taken {
@@ -276,7 +287,8 @@ impl Outbox {
         };
         let mut bytes = 0;
         while let Some(entry) = state.queue.front() {
-            if bytes > 0 && bytes + entry.load.len() > room {
+            let half = taken.cost + entry.cost() > (self.limit + OVERHEAD) / 2;
+            if bytes > 0 && (half || bytes + entry.load.len() > room) {
                 break;
             }
             bytes += entry.load.len();
@@ -285,6 +297,7 @@ impl Outbox {
                 .loads
                 .extend(state.queue.pop_front().map(|entry| entry.load));
         }
+        state.on_its_way += taken.cost;
         if state.queue.is_empty() {
             taken.close = state.close.take();
             // The next thing that is sent is the close.

@@ -128,13 +128,24 @@ pub(in crate::app) fn sender(limit: usize, policy: SlowReceiver) -> (SocketSende
 
 /// What waits for a socket, in short messages of text; it is taken out.
 pub(in crate::app) fn texts(sender: &SocketSender) -> Vec<String> {
-    let taken = sender.0.take(usize::MAX);
-    sender.0.sent(taken.cost);
     let text = |load| match load {
         Load::Frame(frame) => String::from_utf8(frame[2..].to_vec()).unwrap(),
         Load::Message(message) => format!("{message:?}"),
     };
-    taken.loads.into_iter().map(text).collect()
+    taken_out(sender).into_iter().map(text).collect()
+}
+
+/// Takes out all that waits for a socket.
+fn taken_out(sender: &SocketSender) -> Vec<Load> {
+    let mut loads = Vec::new();
+    loop {
+        let taken = sender.0.take(usize::MAX);
+        if taken.loads.is_empty() {
+            return loads;
+        }
+        sender.0.sent(taken.cost);
+        loads.extend(taken.loads);
+    }
 }
 
 /// Ends a socket.

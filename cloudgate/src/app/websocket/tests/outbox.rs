@@ -15,12 +15,11 @@ fn costing(cost: usize, mark: char) -> Message {
 
 /// What waits.
 fn waiting(sender: &SocketSender) -> String {
-    let taken = sender.0.take(usize::MAX);
-    let first = |load| match load {
+    let first = |load: &super::super::message::Load| match load {
         super::super::message::Load::Frame(frame) => char::from(frame[2]),
         super::super::message::Load::Message(_) => '?',
     };
-    taken.loads.into_iter().map(first).collect()
+    taken_out(sender).iter().map(first).collect()
 }
 
 #[test]
@@ -83,6 +82,48 @@ fn each_policy_keeps_what_it_says() {
             usize::from(policy == Close)
         );
         assert_eq!(waiting(&sender), kept, "{policy:?}");
+    }
+}
+
+#[test]
+fn what_is_on_its_way_leaves_room_for_the_newest() {
+    // The socket's coroutine takes half of what may wait, and its peer does not read.
+    for (policy, kept) in [
+        (SlowReceiver::DropOldest, "hi"),
+        (SlowReceiver::Coalesce, "i"),
+        (SlowReceiver::DropNewest, "cd"),
+    ] {
+        let (sender, _tie) = sender(400, policy);
+        for mark in ['a', 'b', 'c', 'd'] {
+            assert_eq!(sender.send(costing(100, mark)), Delivery::Queued);
+        }
+        let taken = sender.0.take(usize::MAX);
+        assert_eq!((taken.loads.len(), taken.cost), (2, 200), "{policy:?}");
+        for mark in ['e', 'f', 'g', 'h', 'i'] {
+            let _ = sender.send(costing(100, mark));
+        }
+        assert!(sender.waiting() <= 400);
+        assert_eq!(waiting(&sender), kept, "{policy:?}");
+    }
+}
+
+#[test]
+fn nothing_is_dropped_for_a_message_that_has_no_room_even_so() {
+    for policy in [SlowReceiver::DropOldest, SlowReceiver::Coalesce] {
+        let (sender, _tie) = sender(400, policy);
+        for mark in ['a', 'b', 'c'] {
+            assert_eq!(sender.send(costing(100, mark)), Delivery::Queued);
+        }
+        assert_eq!(sender.0.take(1).loads.len(), 1);
+        // With what is on its way it is one too many, whatever is dropped.
+        assert_eq!(
+            sender.send(costing(301, 'd')),
+            Delivery::Dropped(Dropped::Slow)
+        );
+        let losses = sender.losses();
+        assert_eq!((losses.newest, losses.total()), (1, 1), "{policy:?}");
+        assert_eq!(sender.send(costing(300, 'e')), Delivery::Queued);
+        assert_eq!((sender.waiting(), sender.losses().total()), (400, 3));
     }
 }
 
