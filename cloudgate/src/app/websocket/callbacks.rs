@@ -48,7 +48,8 @@ pub trait SocketHandler: Send + 'static {
     /// Any: the socket is closed.
     fn message(&mut self, socket: &mut WebSocket<'_>, message: Message) -> SocketResult;
 
-    /// The socket is closed, however that came about; it is called once for each socket that was opened.
+    /// The socket is closed, however that came about; it is called once for each socket that was opened, and by then the
+    /// socket has left all topics of a [`Hub`](crate::Hub).
     fn close(&mut self, socket: &SocketSender, frame: &CloseFrame) {
         let _ = (socket, frame);
     }
@@ -100,6 +101,8 @@ impl<H: SocketHandler> Protocol for Callbacks<H> {
             Err(_) => None,
         };
         finish(session, connection, outcome);
+        // It is in no topic any more when it hears of that, so it can tell those who are.
+        session.outbox.end();
         let (sender, frame) = (session.sender(), session.close_frame());
         // A panic is in the log, and there is nobody left to be told.
         let _ = home::catch_panic(|| handler.close(&sender, &frame));
