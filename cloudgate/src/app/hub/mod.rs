@@ -4,6 +4,7 @@
 //! each; that waits for nobody, so the lock is held for about a tenth of a microsecond a socket, and all sockets of a topic
 //! get its messages in one order. What is written when is the outboxes' business.
 
+mod kinds;
 mod limits;
 mod map;
 #[cfg(test)]
@@ -15,10 +16,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::websocket::{Compresses, Losses, Message, Prepared, SocketSender};
+use super::websocket::{Losses, Message, Prepared, SocketSender};
+use kinds::Kinds;
 pub use limits::{HubError, HubLimits};
 use map::Map;
-use topic::{Added, Delivering, Outcome, Topic};
+use topic::{Added, Delivered, Delivering, Outcome, Topic};
 
 /// Topics that sockets subscribe to, and that anybody publishes to: handlers, timers, other threads.
 ///
@@ -68,11 +70,8 @@ struct Inner {
     wildcards: AtomicUsize,
     counts: Mutex<HubCounts>,
     /// In which ways subscribers compress: few, one for most applications.
-    kinds: Mutex<Vec<Compresses>>,
+    kinds: Mutex<Kinds>,
 }
-
-/// For how many ways to compress a message is prepared.
-const KINDS: usize = 4;
 
 /// What has become of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,6 +121,8 @@ impl Hub {
     /// ([`Hub::with_replay`]; nothing where the name ends in `*`): without a gap, and nothing twice. A socket that is
     /// subscribed already stays so. It leaves when it ends.
     ///
+    /// What was kept takes up to half of the room that the socket's outbox has; where it is more, the oldest are left out.
+    ///
     /// # Errors
     /// [`HubError`]: a name that is none, or a limit that is reached.
     pub fn subscribe(&self, topic: &str, socket: &SocketSender) -> Result<(), HubError> {
@@ -158,17 +159,18 @@ impl Hub {
         if first {
             let hub = Arc::downgrade(&self.0);
             let id = socket.id();
+            let kind = socket.compresses().filter(|how| !how.coding.takeover);
+            if let Some(how) = kind {
+                lock(&inner.kinds).enter(how);
+            }
             socket.at_end(move || {
                 if let Some(hub) = hub.upgrade() {
+                    if let Some(how) = kind {
+                        lock(&hub.kinds).leave(how);
+                    }
                     hub.leave_all(id);
                 }
             });
-        }
-        if let Some(how) = socket.compresses().filter(|how| !how.coding.takeover) {
-            let mut kinds = lock(&inner.kinds);
-            if kinds.len() < KINDS && !kinds.contains(&how) {
-                kinds.push(how);
-            }
         }
         let topic = loop {
             let topic = inner.topics.get_or_make(name, inner.limits.topics)?;
@@ -254,14 +256,7 @@ impl Inner {
         }
         let message = Arc::new(Prepared::new(message));
         // Before anything is locked.
-        message.prepare(lock(&self.kinds).clone());
-        let keeps = self.limits.replay > 0;
-        let topic = if keeps {
-            // Where there is no room for another topic its messages are not kept.
-            self.topics.get_or_make(name, self.limits.topics).ok()
-        } else {
-            self.topics.get(name)
-        };
+        message.prepare(lock(&self.kinds).frequent());
         // Kept over all of it: who is subscribed by a pattern gets a topic's messages in the order of the others.
         let wildcards = self.wildcards.load(Ordering::SeqCst) > 0;
         let _order = wildcards.then(|| self.topics.order(name));
@@ -272,11 +267,20 @@ impl Inner {
             seen: wildcards.then(HashSet::new),
             outcome: Outcome::default(),
         };
-        if let Some(topic) = &topic {
-            topic.deliver(&mut delivery, Some(&self.limits));
+        while let Some(topic) = self.target(name) {
+            match topic.deliver(&mut delivery, Some(&self.limits)) {
+                Delivered::Kept => break,
+                Delivered::Unused => {
+                    self.topics.remove_if_unused(&topic);
+                    break;
+                }
+                // It was given up between the two steps: who is there now, or comes, is in another.
+                Delivered::Gone => {}
+            }
         }
         if wildcards {
             for pattern in limits::patterns(name) {
+                // One that is given up meanwhile has lost its last socket: who subscribes now comes after this message.
                 if let Some(topic) = self.topics.get(&pattern) {
                     topic.deliver(&mut delivery, None);
                 }
@@ -290,6 +294,16 @@ impl Inner {
         Published {
             receivers: outcome.receivers,
             dropped: outcome.dropped,
+        }
+    }
+
+    /// The topic that is published to.
+    fn target(&self, name: &str) -> Option<Arc<Topic>> {
+        if self.limits.replay > 0 {
+            // Where there is no room for another topic its messages are not kept.
+            self.topics.get_or_make(name, self.limits.topics).ok()
+        } else {
+            self.topics.get(name)
         }
     }
 
@@ -322,7 +336,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A socket's place in a topic; dropping it lets the socket leave.
+/// A socket's place in a topic; dropping it lets the socket leave. A socket is in a topic once, however often it joined
+/// it: the first of its seats that is dropped lets it leave.
 #[must_use = "the socket leaves when this is dropped; `Hub::subscribe` lets it stay"]
 pub struct Seat {
     hub: Hub,

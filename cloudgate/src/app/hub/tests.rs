@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::kinds::KINDS;
 use super::*;
 use crate::app::websocket::SlowReceiver;
-use crate::app::websocket::tests::{end, sender, texts};
+use crate::app::websocket::tests::{compressing, end, sender, texts};
 
 /// A socket with room for everything.
 fn socket() -> SocketSender {
@@ -217,6 +218,84 @@ fn slow_receivers_lose_what_their_policy_says_and_others_nothing() {
             vec!["3", "4"]
         ]
     );
+}
+
+#[test]
+fn what_is_too_large_to_be_kept_leaves_no_topic() {
+    let hub = Hub::with_limits(HubLimits {
+        replay: 10,
+        replay_bytes: 64 + 6,
+        topics: 3,
+        ..HubLimits::default()
+    });
+    for number in 0..10 {
+        hub.publish(&format!("large/{number}"), "seven..");
+    }
+    assert!(hub.topics().is_empty());
+    hub.publish("fits", "sixsix");
+    assert_eq!(hub.topics(), ["fits"]);
+    // Nor does one that drives out what was there.
+    hub.publish("fits", "seven..");
+    assert!(hub.topics().is_empty());
+}
+
+#[test]
+fn who_comes_later_is_not_closed_by_what_was_kept() {
+    let hub = Hub::with_replay(100);
+    for number in 0..100 {
+        hub.publish("t", format!("{number:0>2}"));
+    }
+    // Half of what may wait is for what is kept, and that has room for three: 64 a message, and a frame's head of 2.
+    let half = 3 * (64 + 2 + 2);
+    for policy in [SlowReceiver::Close, SlowReceiver::DropNewest] {
+        for (limit, expected) in [
+            (2 * half, vec!["97", "98", "99"]),
+            (2 * half - 2, vec!["98", "99"]),
+        ] {
+            let (socket, _tie) = sender(limit, policy);
+            hub.subscribe("t", &socket).unwrap();
+            assert!(socket.is_open());
+            assert_eq!(socket.losses().total(), 0);
+            assert_eq!(texts(&socket), expected, "{policy:?} {limit}");
+        }
+    }
+}
+
+#[test]
+fn a_topic_that_is_given_up_takes_no_message() {
+    let topic = Topic::new("t");
+    assert!(topic.give_up_if_unused());
+    let mut delivery = Delivering {
+        message: &Arc::new(Prepared::new("x".into())),
+        topic: 1,
+        except: None,
+        seen: None,
+        outcome: Outcome::default(),
+    };
+    assert_eq!(topic.deliver(&mut delivery, None), Delivered::Gone);
+}
+
+#[test]
+fn messages_are_prepared_for_those_who_are_there() {
+    let hub = Hub::new();
+    // Few compress as these do, and they leave again.
+    let odd: Vec<SocketSender> = (9..13).map(compressing).collect();
+    for socket in &odd {
+        hub.subscribe("t", socket).unwrap();
+        hub.subscribe("u", socket).unwrap();
+    }
+    let many: Vec<SocketSender> = (0..2).map(|_| compressing(15)).collect();
+    for socket in &many {
+        hub.subscribe("t", socket).unwrap();
+    }
+    let usual = many[0].compresses().unwrap();
+    // The most frequent comes first, and there are not too many.
+    let kinds = lock(&hub.0.kinds).frequent();
+    assert_eq!((kinds.len(), kinds[0]), (KINDS, usual));
+    odd.iter().for_each(end);
+    assert_eq!(lock(&hub.0.kinds).frequent(), [usual]);
+    many.iter().for_each(end);
+    assert!(lock(&hub.0.kinds).frequent().is_empty());
 }
 
 #[test]

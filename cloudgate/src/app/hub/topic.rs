@@ -35,6 +35,17 @@ pub(super) enum Added {
     Gone,
 }
 
+/// What a topic has done with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivered {
+    /// Those who are subscribed have it, or it is kept.
+    Kept,
+    /// Nobody is subscribed, and nothing is kept.
+    Unused,
+    /// Nothing: it has been given up.
+    Gone,
+}
+
 /// What is published.
 pub(super) struct Delivering<'a> {
     pub(super) message: &'a Arc<Prepared>,
@@ -86,7 +97,15 @@ impl Topic {
             return Added::Known;
         }
         let topic = map::key(&self.name);
-        for message in &state.kept {
+        // The rest is for what comes before the first of it is written.
+        let mut room = socket.room() / 2;
+        let fits = |message: &&Arc<Prepared>| {
+            let left = room.checked_sub(socket.cost_of(message));
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let count = state.kept.iter().rev().take_while(fits).count();
+        for message in state.kept.range(state.kept.len() - count..) {
             // What is lost is in the socket's own count.
             let _ = socket.publish(message, topic);
         }
@@ -113,14 +132,23 @@ impl Topic {
     }
 
     /// Puts a message into all outboxes, and keeps it if there are `limits` for that.
-    pub(super) fn deliver(&self, delivery: &mut Delivering<'_>, limits: Option<&HubLimits>) {
+    pub(super) fn deliver(
+        &self,
+        delivery: &mut Delivering<'_>,
+        limits: Option<&HubLimits>,
+    ) -> Delivered {
         let mut state = lock(&self.state);
+        if state.gone {
+            return Delivered::Gone;
+        }
         state.put(delivery);
-        if let Some(limits) = limits
-            && limits.replay > 0
-            && !state.gone
-        {
+        if let Some(limits) = limits.filter(|limits| limits.replay > 0) {
             state.keep(delivery.message, limits);
+        }
+        if state.is_unused() {
+            Delivered::Unused
+        } else {
+            Delivered::Kept
         }
     }
 
@@ -133,13 +161,17 @@ impl Topic {
     /// Whether it can be taken out of the map, which is then to be done.
     pub(super) fn give_up_if_unused(&self) -> bool {
         let mut state = lock(&self.state);
-        let unused = state.sockets.is_empty() && state.kept.is_empty() && !state.gone;
+        let unused = state.is_unused() && !state.gone;
         state.gone |= unused;
         unused
     }
 }
 
 impl State {
+    fn is_unused(&self) -> bool {
+        self.sockets.is_empty() && self.kept.is_empty()
+    }
+
     fn put(&self, delivery: &mut Delivering<'_>) {
         for socket in &self.sockets {
             let id = socket.id();

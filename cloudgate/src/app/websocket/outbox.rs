@@ -446,6 +446,16 @@ impl SocketSender {
         self.0.lock().cost
     }
 
+    /// How much more may wait.
+    pub(in crate::app) fn room(&self) -> usize {
+        (self.0.limit + OVERHEAD).saturating_sub(self.waiting())
+    }
+
+    /// How much of that a message takes.
+    pub(in crate::app) fn cost_of(&self, message: &Prepared) -> usize {
+        message.load(self.0.compresses).len() + OVERHEAD
+    }
+
     /// How many messages were not sent.
     pub fn losses(&self) -> Losses {
         self.0.lock().losses

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::message::Load;
+use super::message::{Compresses, Load};
 use super::outbox::{OVERHEAD, Outbox};
 use super::{SlowReceiver, SocketHandler, SocketResult, SocketSender, WebSocket, WebSocketUpgrade};
 use crate::app::extract::FromRequest;
@@ -24,7 +24,7 @@ use crate::proto::pipe::{Pipe, PipeHandle};
 use crate::proto::ws::Role;
 use crate::proto::ws::decode::{Decoder, Event, MessageLimits};
 use crate::proto::ws::deflate::Coding;
-use crate::proto::ws::encode::Encoder;
+use crate::proto::ws::encode::{Compressing, Encoder};
 use crate::proto::ws::tests::{KEY, owned};
 
 /// How long a test waits for what is sure to come.
@@ -124,6 +124,21 @@ pub(in crate::app) fn sender(limit: usize, policy: SlowReceiver) -> (SocketSende
         policy,
     );
     (SocketSender(outbox), tie)
+}
+
+/// A socket with room for everything, which compresses without takeover and looks so far back.
+pub(in crate::app) fn compressing(window_bits: u8) -> SocketSender {
+    let coding = Coding {
+        takeover: false,
+        window_bits,
+    };
+    let how = Compressing {
+        level: 1,
+        threshold: 64,
+    };
+    let tie = Arc::new(FakeTie::default());
+    let compresses = Some(Compresses { coding, how });
+    SocketSender(Outbox::new(tie, compresses, 64 << 20, SlowReceiver::Close))
 }
 
 /// What waits for a socket, in short messages of text; it is taken out.
