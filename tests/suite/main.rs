@@ -16,6 +16,7 @@ mod extract;
 mod files;
 mod films;
 mod forms;
+mod hub;
 mod listeners;
 mod load;
 mod middleware;

@@ -49,6 +49,23 @@ impl Client {
         }
     }
 
+    /// The text that comes next, or the code of a close, which is answered.
+    ///
+    /// # Panics
+    /// When something else comes, or nothing.
+    #[track_caller]
+    pub fn text_or_close(&mut self) -> Result<String, u16> {
+        match self.next() {
+            Message::Text(text) => Ok(text.to_string()),
+            Message::Close(Some(frame)) => {
+                // Sends the answer and waits for the end.
+                while self.0.read().is_ok() {}
+                Err(frame.code.into())
+            }
+            other => fail(&format!("{other:?} in place of text")),
+        }
+    }
+
     /// The close that comes next; it is answered.
     ///
     /// # Panics
