@@ -10,8 +10,12 @@ const LONGEST_NAME: usize = 256;
 pub struct HubLimits {
     /// How many messages each topic keeps for those who subscribe later (default 0).
     pub replay: usize,
-    /// How many bytes of them, with 64 a message for its own (default 1 MiB).
+    /// How many bytes of them, with 64 a message for its own (default 1 MiB). In memory it is up to twice as much, for a
+    /// message is kept with its frame, and what that is compressed.
     pub replay_bytes: usize,
+    /// How many bytes of them all topics keep together (default 64 MiB). Past it each new message drives out older ones of
+    /// its own topic, and is not kept where that has none: nobody who chooses names takes another topic's messages away.
+    pub replay_total_bytes: usize,
     /// How many topics have sockets, or keep messages (default 100,000). Past it a socket cannot subscribe to another
     /// one, and messages of another one are not kept.
     pub topics: usize,
@@ -24,6 +28,7 @@ impl Default for HubLimits {
         HubLimits {
             replay: 0,
             replay_bytes: 1 << 20,
+            replay_total_bytes: 64 << 20,
             topics: 100_000,
             topics_per_socket: 1_000,
         }

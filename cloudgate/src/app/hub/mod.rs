@@ -69,6 +69,8 @@ struct Inner {
     /// How many subscriptions are to more than one topic.
     wildcards: AtomicUsize,
     counts: Mutex<HubCounts>,
+    /// How many bytes all topics keep.
+    kept: AtomicUsize,
     /// In which ways subscribers compress: few, one for most applications.
     kinds: Mutex<Kinds>,
 }
@@ -237,7 +239,7 @@ impl Hub {
     /// Drops the messages that a topic has kept.
     pub fn forget(&self, topic: &str) {
         if let Some(topic) = self.0.topics.get(topic) {
-            topic.forget();
+            topic.forget(&self.0.kept);
             self.0.topics.remove_if_unused(&topic);
         }
     }
@@ -268,7 +270,7 @@ impl Inner {
             outcome: Outcome::default(),
         };
         while let Some(topic) = self.target(name) {
-            match topic.deliver(&mut delivery, Some(&self.limits)) {
+            match topic.deliver(&mut delivery, Some((&self.limits, &self.kept))) {
                 Delivered::Kept => break,
                 Delivered::Unused => {
                     self.topics.remove_if_unused(&topic);

@@ -221,6 +221,40 @@ fn slow_receivers_lose_what_their_policy_says_and_others_nothing() {
 }
 
 #[test]
+fn all_that_is_kept_has_a_limit_too() {
+    let hub = Hub::with_limits(HubLimits {
+        replay: 10,
+        replay_total_bytes: 3 * (64 + 1),
+        ..HubLimits::default()
+    });
+    for text in ["1", "2"] {
+        hub.publish("a", text);
+    }
+    hub.publish("b", "3");
+    // It is full: a topic drives out its own, and one without any keeps nothing.
+    hub.publish("a", "4");
+    hub.publish("c", "5");
+    let kept = |topic| {
+        let socket = socket();
+        hub.subscribe(topic, &socket).unwrap();
+        let kept = texts(&socket);
+        end(&socket);
+        kept
+    };
+    assert_eq!(
+        (kept("a"), kept("b")),
+        (vec!["2".to_owned(), "4".to_owned()], vec!["3".to_owned()])
+    );
+    assert_eq!(hub.topics().len(), 2);
+    hub.forget("a");
+    hub.publish("c", "6");
+    assert_eq!(kept("c"), ["6"]);
+    hub.forget("b");
+    hub.forget("c");
+    assert_eq!(hub.0.kept.load(Ordering::SeqCst), 0);
+}
+
+#[test]
 fn what_is_too_large_to_be_kept_leaves_no_topic() {
     let hub = Hub::with_limits(HubLimits {
         replay: 10,

@@ -1,6 +1,7 @@
 //! Who gets what is published to a topic, and what is kept of it?
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::limits::HubLimits;
@@ -131,19 +132,19 @@ impl Topic {
         true
     }
 
-    /// Puts a message into all outboxes, and keeps it if there are `limits` for that.
+    /// Puts a message into all outboxes, and keeps it if that is wanted: within limits, and with what all topics keep.
     pub(super) fn deliver(
         &self,
         delivery: &mut Delivering<'_>,
-        limits: Option<&HubLimits>,
+        keeping: Option<(&HubLimits, &AtomicUsize)>,
     ) -> Delivered {
         let mut state = lock(&self.state);
         if state.gone {
             return Delivered::Gone;
         }
         state.put(delivery);
-        if let Some(limits) = limits.filter(|limits| limits.replay > 0) {
-            state.keep(delivery.message, limits);
+        if let Some((limits, all)) = keeping.filter(|(limits, _)| limits.replay > 0) {
+            state.keep(delivery.message, limits, all);
         }
         if state.is_unused() {
             Delivered::Unused
@@ -152,10 +153,11 @@ impl Topic {
         }
     }
 
-    pub(super) fn forget(&self) {
+    /// Drops what is kept; `all` is what all topics keep.
+    pub(super) fn forget(&self, all: &AtomicUsize) {
         let mut state = lock(&self.state);
         state.kept = VecDeque::new();
-        state.kept_bytes = 0;
+        all.fetch_sub(std::mem::take(&mut state.kept_bytes), Ordering::Relaxed);
     }
 
     /// Whether it can be taken out of the map, which is then to be done.
@@ -189,13 +191,20 @@ impl State {
         }
     }
 
-    fn keep(&mut self, message: &Arc<Prepared>, limits: &HubLimits) {
+    fn keep(&mut self, message: &Arc<Prepared>, limits: &HubLimits, all: &AtomicUsize) {
         let cost = |message: &Prepared| message.len() + OVERHEAD;
         self.kept.push_back(Arc::clone(message));
         self.kept_bytes += cost(message);
-        while self.kept.len() > limits.replay || self.kept_bytes > limits.replay_bytes {
+        all.fetch_add(cost(message), Ordering::Relaxed);
+        while self.kept.len() > limits.replay
+            || self.kept_bytes > limits.replay_bytes
+            || all.load(Ordering::Relaxed) > limits.replay_total_bytes
+        {
             match self.kept.pop_front() {
-                Some(old) => self.kept_bytes -= cost(&old),
+                Some(old) => {
+                    self.kept_bytes -= cost(&old);
+                    all.fetch_sub(cost(&old), Ordering::Relaxed);
+                }
                 None => return,
             }
         }
