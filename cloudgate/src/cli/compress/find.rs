@@ -1,7 +1,7 @@
 //! Which siblings does a folder lack?
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ pub(super) fn find(folder: &Path, wanted: &Wanted) -> io::Result<Found> {
 impl Found {
     fn look_at(&mut self, path: PathBuf, wanted: &Wanted) {
         if sibling::is_temporary(&path) {
-            if is_left_behind(&path) {
+            if sibling::is_left_behind(&path) {
                 self.remains.push(path);
             }
             return;
@@ -179,9 +179,4 @@ fn has_siblings(path: &Path) -> bool {
         .any(|coding| path.extension() == Some(OsStr::new(coding.ending())));
     let media_type = mime::content_type(path);
     !is_sibling && is_compressible(media_type.split(';').next().unwrap_or_default())
-}
-
-/// Whether no run is at work on it: one that is holds it locked.
-fn is_left_behind(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

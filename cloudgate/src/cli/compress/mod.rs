@@ -13,7 +13,6 @@ mod progress;
 mod sibling;
 mod summary;
 
-use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -135,8 +134,7 @@ fn compress(args: &Args, stop: &AtomicBool) -> ExitCode {
     let progress = Progress::new(found.jobs.iter().map(|job| job.length).sum(), args.quiet);
     let mut failures = 0;
     for path in &found.remains {
-        // Another run may have been faster.
-        let _ = fs::remove_file(path);
+        sibling::remove_if_left_behind(path);
     }
     let removed = found.stale.iter().map(|path| (path, sibling::remove(path)));
     for (path, error) in removed.filter_map(|(path, result)| Some((path, result.err()?))) {

@@ -1,12 +1,13 @@
 //! How does a sibling come to be, all of it or not at all?
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
 
 use super::encode::{self, Coding};
 
@@ -14,6 +15,9 @@ use super::encode::{self, Coding};
 /// dot, and the next run removes what a killed one has left.
 const PREFIX: &str = ".cloudgate-";
 const SUFFIX: &str = ".tmp";
+
+/// How many files are begun until one is not taken away by other runs.
+const TRIES: usize = 100;
 
 /// What became of a sibling.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,15 +68,8 @@ pub(super) fn make<R: Read>(
     let before = source.metadata()?;
     let sibling = path(file, coding);
     let folder = file.parent().unwrap_or(Path::new("."));
-    let temporary = tempfile::Builder::new()
-        .prefix(PREFIX)
-        .suffix(SUFFIX)
-        .tempfile_in(folder)
-        .map_err(without_path)?;
+    let temporary = temporary_in(folder)?;
     let target = temporary.as_file();
-    // Says to other runs that this one is at work. Where locks are not to be had they may take it away,
-    // and the rename fails.
-    let _ = target.try_lock();
     let kept = source.try_clone()?;
     encode::encode(coding, level, &mut watch(source), before.len(), target)?;
     if has_changed(&before, &kept.metadata()?) {
@@ -94,6 +91,43 @@ pub(super) fn make<R: Read>(
         before: before.len(),
         after,
     })
+}
+
+/// A new file in this folder, locked, which says to other runs that this one is at work.
+fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+    for _ in 0..TRIES {
+        let temporary = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .suffix(SUFFIX)
+            .tempfile_in(folder)
+            .map_err(without_path)?;
+        let file = temporary.as_file();
+        match file.try_lock() {
+            // Before it was locked another run may have taken it for left behind, and away.
+            Ok(()) if file.metadata()?.nlink() > 0 => return Ok(temporary),
+            Ok(()) | Err(TryLockError::WouldBlock) => {}
+            // Where locks are not to be had others may take it away, and the rename fails.
+            Err(TryLockError::Error(_)) => return Ok(temporary),
+        }
+    }
+    Err(io::Error::other(
+        "other runs take each file away that is begun",
+    ))
+}
+
+/// Whether no run is at work on it.
+pub(super) fn is_left_behind(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// Removes what a run has left behind that was killed. It is locked meanwhile, so no run begins to write it.
+pub(super) fn remove_if_left_behind(path: &Path) {
+    if let Ok(file) = File::open(path)
+        && file.try_lock().is_ok()
+    {
+        // Another run may have been faster.
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// Removes a sibling that is there.
@@ -140,4 +174,40 @@ fn without_path(error: io::Error) -> io::Error {
     error
         .raw_os_error()
         .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn who_cleans_up_takes_nothing_from_who_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let done = AtomicBool::new(false);
+        let begin = || -> io::Result<()> {
+            for _ in 0..500 {
+                let temporary = temporary_in(folder.path())?;
+                std::thread::yield_now();
+                if temporary.as_file().metadata()?.nlink() != 1 {
+                    return Err(io::Error::other("it was taken away"));
+                }
+            }
+            Ok(())
+        };
+        let begun = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    for entry in fs::read_dir(folder.path()).unwrap().flatten() {
+                        remove_if_left_behind(&entry.path());
+                    }
+                    std::thread::sleep(std::time::Duration::from_micros(20));
+                }
+            });
+            let begun = begin();
+            done.store(true, Ordering::SeqCst);
+            begun
+        });
+        begun.unwrap();
+    }
 }
