@@ -38,6 +38,7 @@ fn it_builds_and_passes_its_own_tests() {
             "tests.rs",
         ])
         .args([
+            "api/chat.rs",
             "api/tests/full.rs",
             "api/tests/simple.rs",
             "api/tests/template.rs",

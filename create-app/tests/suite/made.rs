@@ -7,23 +7,27 @@ use serde_json::json;
 
 use crate::support::{Answer, Sandbox, files_below};
 
-const FILES: [&str; 18] = [
+const FILES: [&str; 22] = [
     ".dockerignore",
     ".editorconfig",
     ".gitignore",
     "Cargo.toml",
     "Dockerfile",
     "README.md",
+    "api/chat.rs",
     "api/tests/full.rs",
     "api/tests/simple.rs",
     "api/tests/template.rs",
     "build.rs",
     "main.rs",
+    "public/chat.html",
     "public/cloudgate128.png",
+    "public/css/chat.css",
     "public/css/style.css",
     "public/favicon.svg",
     "public/index.html",
     "public/js/app.js",
+    "public/js/chat.js",
     "templates/page.html",
     "tests.rs",
 ];
