@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use crate::net::tls::identity::IdentityError;
+
 /// The result of starting.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -36,6 +38,8 @@ pub enum Error {
         /// What it should be.
         wanted: &'static str,
     },
+    /// A certificate or its key cannot be used.
+    Identity(IdentityError),
     /// A folder to be served is not there, or cannot be read.
     Folder {
         /// The path as it was given.
@@ -124,6 +128,7 @@ impl fmt::Display for Error {
         match self {
             Error::Bind { address, source } => bind_advice(f, *address, source),
             Error::BindUnix { path, source } => bind_unix_advice(f, path, source),
+            Error::Identity(error) => write!(f, "TLS cannot start: {error}"),
             Error::Setting { place, value, wanted } => write!(f, "{place} is {value:?}; it must be {wanted}"),
             Error::Folder { path, working_directory, source } => write!(
                 f,
@@ -233,8 +238,15 @@ impl std::error::Error for Error {
             | Error::Folder { source, .. }
             | Error::System { source, .. } => Some(source),
             Error::Service(source) => Some(&**source),
+            Error::Identity(error) => std::error::Error::source(error),
             _ => None,
         }
+    }
+}
+
+impl From<IdentityError> for Error {
+    fn from(error: IdentityError) -> Error {
+        Error::Identity(error)
     }
 }
 

@@ -218,7 +218,7 @@ pub use app::websocket::{
     CloseFrame, Delivery, Dropped, Losses, Message, PerMessageDeflate, Received, SlowReceiver,
     SocketError, SocketHandler, SocketResult, SocketSender, WebSocket, WebSocketUpgrade,
 };
-pub use config::Config;
+pub use config::{Config, TlsConfig};
 pub use error::{Error, Result};
 pub use message::html::escape_html;
 pub use message::{
@@ -231,6 +231,7 @@ pub use net::home::{
     channel, sleep, thread_changes, try_blocking, yield_now,
 };
 pub use net::listener::Address;
+pub use net::tls::identity::{Identity, IdentityError};
 pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
 pub use proto::ws::handshake::HandshakeError;

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -14,6 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::logger;
 use crate::net::listener::Address;
+use crate::net::tls::identity::Identity;
 use crate::server::{Running, Server, Settings};
 use crate::services::access_log;
 use crate::services::files::Files;
@@ -59,7 +61,14 @@ impl App {
             if let Some(threads) = config.threads {
                 settings.workers.workers = threads;
             }
-            Ok(Server::bind(config.address())?.with_settings(settings))
+            let server = match &config.tls {
+                Some(tls) => {
+                    let identity = Identity::from_pem_files(&tls.certificate, &tls.key)?;
+                    Server::bind_tls(SocketAddr::new(config.host, tls.port), &identity)?
+                }
+                None => Server::bind(config.address())?,
+            };
+            Ok(server.with_settings(settings))
         })
     }
 
@@ -172,12 +181,15 @@ fn announce(running: &Running, description: &Description, took: Duration) {
 
 /// An address as a browser takes it.
 pub(crate) fn url(address: &Address) -> String {
-    match address {
-        Address::Tcp(address) if address.ip().is_unspecified() => {
-            format!("http://localhost:{}", address.port())
-        }
-        Address::Tcp(address) => format!("http://{address}"),
-        Address::Unix(_) => address.to_string(),
+    let (scheme, socket) = match address {
+        Address::Tcp(socket) => ("http", socket),
+        Address::Tls(socket) => ("https", socket),
+        Address::Unix(_) => return address.to_string(),
+    };
+    if socket.ip().is_unspecified() {
+        format!("{scheme}://localhost:{}", socket.port())
+    } else {
+        format!("{scheme}://{socket}")
     }
 }
 

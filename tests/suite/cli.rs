@@ -8,7 +8,9 @@ use cloudgate_suite::{Ended, Program};
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cloudgate-under-test"));
     command.args(arguments).env_remove("RUST_BACKTRACE");
-    for name in ["PORT", "HOST", "THREADS", "SSL"] {
+    for name in [
+        "PORT", "HOST", "THREADS", "SSL", "SSL_PORT", "SSL_CERT", "SSL_KEY",
+    ] {
         command.env_remove(name);
     }
     command

@@ -34,6 +34,7 @@ mod templates;
 mod test_client;
 mod time_limit;
 mod timeouts;
+mod tls;
 mod torture;
 mod traversal;
 mod uploads;

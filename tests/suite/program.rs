@@ -99,6 +99,32 @@ fn it_listens_where_it_is_told_to() {
 }
 
 #[test]
+fn with_ssl_it_serves_tls_and_says_so() {
+    let (_folder, folder) = folder();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let files = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: String| {
+        let path = files.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("a path").to_owned()
+    };
+    let certificate = write("cert.pem", made.cert.pem());
+    let key = write("key.pem", made.signing_key.serialize_pem());
+    let mut program = Program::start(
+        NAME,
+        &[
+            ("SSL", "1"),
+            ("SSL_PORT", "0"),
+            ("SSL_CERT", &certificate),
+            ("SSL_KEY", &key),
+            ("FOLDER", &folder),
+        ],
+    );
+    let line = program.line();
+    assert!(line.contains(" · https://127.0.0.1:"), "{line}");
+}
+
+#[test]
 fn it_runs_on_a_server_that_it_has_prepared() {
     let (kept, folder) = folder();
     let socket = kept.path().join("app.sock").display().to_string();
@@ -146,10 +172,14 @@ fn what_keeps_it_from_starting_is_one_line_and_exit_code_1() {
         ("HOST", "example.org"),
         ("THREADS", "0"),
         ("THREADS", "many"),
-        ("SSL", "1"),
+        ("SSL", "yes"),
     ] {
         check_refused(&with(name, value), &[name, value, "must be"]);
     }
+    check_refused(&with("SSL", "1"), &["SSL_CERT", "must be the file"]);
+    let mut tls = with("SSL", "1");
+    tls.extend([("SSL_CERT", "no-such.pem"), ("SSL_KEY", "key.pem")]);
+    check_refused(&tls, &["TLS cannot start", "no-such.pem cannot be read"]);
     check_refused(
         &with("FOLDER", "no-such-folder"),
         &["no-such-folder", "looked for it in"],

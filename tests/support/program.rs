@@ -53,7 +53,9 @@ impl Program {
             ])
             .env(PROGRAM, "1")
             .env_remove("RUST_BACKTRACE");
-        for name in ["PORT", "HOST", "THREADS", "SSL"] {
+        for name in [
+            "PORT", "HOST", "THREADS", "SSL", "SSL_PORT", "SSL_CERT", "SSL_KEY",
+        ] {
             command.env_remove(name);
         }
         command.envs(variables.iter().copied());

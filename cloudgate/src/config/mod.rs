@@ -4,6 +4,7 @@
 
 use std::env::{self, VarError};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 
@@ -14,6 +15,9 @@ use crate::error::{Error, Result};
 /// | `PORT` | TCP port; 0 takes any free one | 3000 |
 /// | `HOST` | address to listen on; `0.0.0.0` or `::` for all of the machine's | 127.0.0.1 |
 /// | `THREADS` | worker threads | number of cores |
+/// | `SSL` | 1 for TLS in place of plain HTTP, with the two below | 0 |
+/// | `SSL_PORT` | TCP port of TLS | 443 |
+/// | `SSL_CERT` `SSL_KEY` | files in PEM form: the certificate with its chain, and its private key | |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
@@ -23,6 +27,20 @@ pub struct Config {
     pub host: IpAddr,
     /// The number of worker threads; `None` for one a core.
     pub threads: Option<usize>,
+    /// TLS in place of plain HTTP.
+    pub tls: Option<TlsConfig>,
+}
+
+/// Where TLS is served, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsConfig {
+    /// The TCP port.
+    pub port: u16,
+    /// The file of the certificate with its chain.
+    pub certificate: PathBuf,
+    /// The file of the private key.
+    pub key: PathBuf,
 }
 
 impl Default for Config {
@@ -31,12 +49,19 @@ impl Default for Config {
             port: 3000,
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             threads: None,
+            tls: None,
         }
     }
 }
 
+/// The port of HTTPS (RFC 9110 section 4.2.2).
+const HTTPS: u16 = 443;
+
 /// The most worker threads that can be asked for.
 const MOST_THREADS: usize = 128;
+
+/// What a port is.
+const PORTS: &str = "a number from 0 to 65535";
 
 /// What [`parse_host`] takes.
 pub(crate) const HOSTS: &str = "an IP address such as 127.0.0.1, 0.0.0.0 or ::1, or localhost";
@@ -61,15 +86,43 @@ impl Config {
     ) -> Result<Config> {
         let default = Config::default();
         let variables = Variables(lookup);
+        let tls = variables.get("SSL", "1 for TLS, or 0", |text| match text {
+            "1" | "true" => Some(true),
+            "0" | "false" => Some(false),
+            _ => None,
+        })?;
+        let port = variables.get("SSL_PORT", PORTS, |text| text.parse().ok())?;
+        let certificate = variables.get("SSL_CERT", "a file", |text| Some(PathBuf::from(text)))?;
+        let key = variables.get("SSL_KEY", "a file", |text| Some(PathBuf::from(text)))?;
         // Serving plain text to somebody who asked for TLS would be worse than not starting.
-        variables.get(
-            "SSL",
-            "unset or 0: this version of cloudgate does not speak TLS",
-            |text| matches!(text, "0" | "false").then_some(()),
-        )?;
+        let tls = if tls == Some(true) {
+            let missing = |name: &str, wanted| Error::Setting {
+                place: format!("environment variable {name}"),
+                value: String::new(),
+                wanted,
+            };
+            Some(TlsConfig {
+                port: port.unwrap_or(HTTPS),
+                certificate: certificate.ok_or_else(|| {
+                    missing(
+                        "SSL_CERT",
+                        "the file of the certificate where SSL is 1, in PEM form",
+                    )
+                })?,
+                key: key.ok_or_else(|| {
+                    missing(
+                        "SSL_KEY",
+                        "the file of the certificate's private key where SSL is 1, in PEM form",
+                    )
+                })?,
+            })
+        } else {
+            None
+        };
         Ok(Config {
+            tls,
             port: variables
-                .get("PORT", "a number from 0 to 65535", |text| text.parse().ok())?
+                .get("PORT", PORTS, |text| text.parse().ok())?
                 .unwrap_or(default.port),
             host: variables
                 .get("HOST", HOSTS, parse_host)?
@@ -173,6 +226,25 @@ mod tests {
     }
 
     #[test]
+    fn tls_wants_a_certificate_and_its_key() {
+        let config = read(&[("SSL", "1"), ("SSL_CERT", "c.pem"), ("SSL_KEY", "k.pem")]).unwrap();
+        let tls = config.tls.unwrap();
+        assert_eq!(
+            (tls.port, tls.certificate, tls.key),
+            (443, "c.pem".into(), "k.pem".into())
+        );
+        for (given, missing) in [("SSL_CERT", "SSL_KEY"), ("SSL_KEY", "SSL_CERT")] {
+            let error = read(&[("SSL", "1"), (given, "x.pem")]).unwrap_err();
+            assert!(
+                error.contains(missing) && error.contains("must be the file"),
+                "{error}"
+            );
+        }
+        // Without SSL=1 the rest stands by.
+        assert_eq!(read(&[("SSL_CERT", "c.pem")]).unwrap().tls, None);
+    }
+
+    #[test]
     fn bad_values_name_the_variable_the_value_and_what_is_wanted() {
         for (name, value) in [
             ("PORT", "abc"),
@@ -183,7 +255,8 @@ mod tests {
             ("THREADS", "0"),
             ("THREADS", "129"),
             ("THREADS", "x"),
-            ("SSL", "1"),
+            ("SSL", "yes"),
+            ("SSL_PORT", "0x50"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();
             assert!(

@@ -36,6 +36,8 @@ pub(crate) const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::U
 pub enum Address {
     /// An address and port of TCP.
     Tcp(SocketAddr),
+    /// The same, where TLS is spoken.
+    Tls(SocketAddr),
     /// A Unix socket: its path, or `@name` for one in Linux's abstract name space.
     Unix(PathBuf),
 }
@@ -43,7 +45,7 @@ pub enum Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Tcp(address) => address.fmt(f),
+            Address::Tcp(address) | Address::Tls(address) => address.fmt(f),
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -138,6 +140,14 @@ impl Listener {
             source: Source { socket, family },
             address,
         })
+    }
+
+    /// The same listener, whose connections speak TLS.
+    pub(crate) fn secure(mut self) -> Listener {
+        if let Address::Tcp(address) = self.address {
+            self.address = Address::Tls(address);
+        }
+        self
     }
 
     /// Where it listens.
@@ -235,7 +245,7 @@ mod tests {
 
     fn tcp_address(listener: &Listener) -> SocketAddr {
         match listener.address() {
-            Address::Tcp(address) => *address,
+            Address::Tcp(address) | Address::Tls(address) => *address,
             Address::Unix(path) => panic!("a Unix socket: {path:?}"),
         }
     }

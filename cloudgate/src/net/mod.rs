@@ -3,6 +3,7 @@
 //! ```text
 //!  home      workers, coroutines that stay on theirs, sleep, wake-ups, threads for blocking work
 //!  transport a socket of a worker as a Duplex
+//!  tls       sessions over one, and who the server is         stream  either
 //!  deadline  the clock, the watch list, the sweeper that wakes what is late
 //!  listener  where connections come from, with one descriptor a worker
 //!  unix_socket  the file of a Unix socket: taken over, replaced, removed
@@ -19,5 +20,7 @@ pub mod home;
 pub mod listener;
 pub mod page_cache;
 pub mod park;
+pub mod stream;
+pub mod tls;
 pub mod transport;
 pub mod unix_socket;

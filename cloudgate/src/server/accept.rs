@@ -21,6 +21,8 @@ use crate::message::Deadline;
 use crate::net::home::{self, Socket, Waker};
 use crate::net::listener::{Listener, Source};
 use crate::net::park::Parked;
+use crate::net::stream::{Secure, Stream};
+use crate::net::tls::identity::Identity;
 use crate::net::transport::Plain;
 
 /// What a client gets that finds every seat taken.
@@ -45,6 +47,8 @@ pub(super) struct Guest {
     /// How many requests it has had answers to.
     served: u64,
     seat: Seat,
+    /// What it has of TLS.
+    secure: Option<Box<Secure>>,
     /// What it speaks where that is not HTTP any more.
     pub(super) talk: Option<Box<Talk>>,
 }
@@ -72,13 +76,19 @@ impl Parked for Guest {
 ///
 /// # Errors
 /// When descriptors or memory are lacking.
-pub(super) fn start(shared: &Arc<Shared>, listener: &Listener, worker: usize) -> io::Result<Waker> {
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    listener: &Listener,
+    tls: Option<&Identity>,
+    worker: usize,
+) -> io::Result<Waker> {
     let socket = Socket::at_home(worker, listener.for_worker(worker)?)?;
     let waker = socket.waker();
     shared.acceptors.fetch_add(1, Ordering::SeqCst);
     let mut acceptor = Acceptor {
         socket,
         reserve: reserve(),
+        tls: tls.cloned(),
         accepting: Accepting(Arc::clone(shared)),
     };
     home::spawn(worker, "accept", move || acceptor.run())?;
@@ -89,6 +99,8 @@ struct Acceptor {
     socket: Socket<Source>,
     /// A descriptor to give up when there is no other, so that a waiting client can be turned away.
     reserve: Option<File>,
+    /// Who it is, where TLS is spoken.
+    tls: Option<Identity>,
     /// Dropped last, when the descriptor above is closed.
     accepting: Accepting,
 }
@@ -120,7 +132,7 @@ impl Acceptor {
                     self.reserve = reserve();
                 }
                 Ok((connection, peer)) => {
-                    admit(&shared, connection, peer);
+                    admit(&shared, connection, peer, self.tls.as_ref());
                     in_turn += 1;
                     if in_turn == ACCEPTS_A_TURN {
                         in_turn = 0;
@@ -166,7 +178,7 @@ impl Acceptor {
 }
 
 /// Gives a new connection a seat and a worker, or turns it away where there is no seat for it.
-fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr) {
+fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr, tls: Option<&Identity>) {
     let Some(seat) = Seat::take(shared, peer.ip()) else {
         return turn_away(&connection);
     };
@@ -189,6 +201,7 @@ fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr) {
         opened,
         served: 0,
         seat,
+        secure: tls.and_then(|identity| Secure::Awaited(Arc::clone(identity.config())).boxed()),
         talk: None,
     };
     if let Err(guest) = give_coroutine(guest) {
@@ -242,19 +255,22 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
         opened,
         served,
         mut seat,
+        secure,
         talk,
     } = guest;
     let shared = Arc::clone(&seat.shared);
+    let secure = Secure::unboxed(secure);
     let not_polled = |error| {
         log::error!("the connection from {peer} could not be polled: {error}");
     };
-    let guest = |socket, peer, served, seat, talk| Guest {
+    let guest = |socket, secure: Secure, peer, served, seat, talk| Guest {
         socket,
         peer,
         introduction: Introduction::Done,
         opened,
         served,
         seat,
+        secure: secure.boxed(),
         talk,
     };
     let socket = match (talk, socket) {
@@ -266,10 +282,11 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
             let socket = Socket::at_home(work.worker, socket)
                 .map_err(not_polled)
                 .ok()?;
-            return match talk.run(socket, &shared) {
+            return match talk.run(socket, secure, &shared) {
                 Left::Over => None,
-                Left::Idle(talk, socket, until) => {
-                    let guest = guest(Held::WithTie(socket), peer, served, seat, Some(talk));
+                Left::Idle(talk, (socket, secure), until) => {
+                    let socket = Held::WithTie(socket);
+                    let guest = guest(socket, secure, peer, served, seat, Some(talk));
                     upgraded::park(&shared, guest, until)
                 }
             };
@@ -296,22 +313,31 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
             }
         }
     }
+    let until = Deadline::after(opened, shared.around.rules.head);
+    let io = match Stream::open(io, secure, until) {
+        Ok(io) => io,
+        Err(error) => {
+            log::debug!("no TLS with {peer}: {error}");
+            return None;
+        }
+    };
     let mut connection = Connection::resume(io, peer, opened, served);
     let close = connection.serve(&shared.around);
     let served = connection.served();
     match close {
         Close::Quiet(until) => {
-            let socket = connection.into_io().into_socket();
-            let guest = guest(Held::Alone(socket), peer, served, seat, None);
+            let (socket, secure) = connection.into_io().into_parts();
+            let guest = guest(Held::Alone(socket), secure, peer, served, seat, None);
             park(&shared, guest, until);
             None
         }
         Close::Upgraded(upgrade, leftover) => {
-            let socket = connection.into_io().into_socket();
-            let talk = Talk::begin(&shared, work.worker, upgrade, leftover);
+            let (socket, secure) = connection.into_io().into_parts();
+            let talk = Talk::begin(&shared, work.worker, upgrade, leftover, &secure);
             // On a stack of its own: what the handler has touched of this one would stay resident for as long as
             // the protocol is spoken.
-            give_coroutine(guest(Held::Alone(socket), peer, served, seat, Some(talk))).err()
+            let socket = Held::Alone(socket);
+            give_coroutine(guest(socket, secure, peer, served, seat, Some(talk))).err()
         }
         close => {
             // A response that was cut short is ours to look into; all else is the peer's business.
@@ -321,6 +347,7 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
                 Level::Debug
             };
             log::log!(level, "connection from {peer} closed: {close}");
+            connection.into_io().say_goodbye();
             None
         }
     }

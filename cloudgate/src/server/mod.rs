@@ -40,6 +40,7 @@ use crate::net::deadline::{Clock, WatchList};
 use crate::net::home::{self, Waker};
 use crate::net::listener::{Address, Listener, NO_ADDRESS};
 use crate::net::park::Lot;
+use crate::net::tls::identity::Identity;
 use crate::net::unix_socket::{SocketFile, UnixSocket};
 use conn::Surroundings;
 use settings::Rules;
@@ -79,8 +80,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    /// Never empty.
-    listeners: Vec<Listener>,
+    /// Never empty; with who it is, where TLS is spoken.
+    listeners: Vec<(Listener, Option<Identity>)>,
     settings: Settings,
 }
 
@@ -102,7 +103,32 @@ impl Server {
     /// # Errors
     /// As [`Server::bind`].
     pub fn and_bind(mut self, address: impl ToSocketAddrs + fmt::Debug) -> Result<Server> {
-        self.listeners.push(tcp(address)?);
+        self.listeners.push((tcp(address)?, None));
+        Ok(self)
+    }
+
+    /// As [`Server::bind`], with TLS: 1.3 and 1.2, HTTP/1.1, sessions that are resumed on any worker.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub fn bind_tls(
+        address: impl ToSocketAddrs + fmt::Debug,
+        identity: &Identity,
+    ) -> Result<Server> {
+        Server::on(Vec::new()).and_bind_tls(address, identity)
+    }
+
+    /// Binds one more address for the same server, with TLS.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub fn and_bind_tls(
+        mut self,
+        address: impl ToSocketAddrs + fmt::Debug,
+        identity: &Identity,
+    ) -> Result<Server> {
+        let listener = tcp(address)?.secure();
+        self.listeners.push((listener, Some(identity.clone())));
         Ok(self)
     }
 
@@ -135,7 +161,7 @@ impl Server {
     /// # Errors
     /// As [`Server::bind_unix`].
     pub fn and_bind_unix(mut self, socket: impl Into<UnixSocket>) -> Result<Server> {
-        self.listeners.push(unix(&socket.into())?);
+        self.listeners.push((unix(&socket.into())?, None));
         Ok(self)
     }
 
@@ -188,14 +214,17 @@ impl Server {
                 .entry(name)
                 .or_insert_with(|| Server::on(Vec::new()))
                 .listeners
-                .push(listener);
+                .push((listener, None));
         }
         Ok(by_name)
     }
 
     fn on(listeners: Vec<Listener>) -> Server {
         Server {
-            listeners,
+            listeners: listeners
+                .into_iter()
+                .map(|listener| (listener, None))
+                .collect(),
             settings: Settings::default(),
         }
     }
@@ -208,12 +237,18 @@ impl Server {
 
     /// The first address of TCP that is bound; `0.0.0.0:0` when there is none.
     pub fn addr(&self) -> SocketAddr {
-        first_tcp(self.listeners.iter().map(Listener::address))
+        first_tcp(
+            self.listeners
+                .iter()
+                .map(|(listener, _)| listener.address()),
+        )
     }
 
     /// Everything that is bound, in the order in which it was.
     pub fn addrs(&self) -> impl Iterator<Item = &Address> {
-        self.listeners.iter().map(Listener::address)
+        self.listeners
+            .iter()
+            .map(|(listener, _)| listener.address())
     }
 
     /// Serves `service` on the process's workers, which start with the first server, and returns
@@ -260,9 +295,9 @@ impl Server {
             workers,
             ended: false,
         };
-        for listener in self.listeners {
+        for (listener, tls) in self.listeners {
             for worker in 0..workers {
-                let waker = accept::start(&running.shared, &listener, worker)
+                let waker = accept::start(&running.shared, &listener, tls.as_ref(), worker)
                     .map_err(system("descriptor to accept connections with"))?;
                 running.acceptors.push(waker);
             }
@@ -295,7 +330,7 @@ fn unix(socket: &UnixSocket) -> Result<Listener> {
 
 fn first_tcp<'a>(mut addresses: impl Iterator<Item = &'a Address>) -> SocketAddr {
     let first = addresses.find_map(|address| match address {
-        Address::Tcp(address) => Some(*address),
+        Address::Tcp(address) | Address::Tls(address) => Some(*address),
         Address::Unix(_) => None,
     });
     first.unwrap_or(NO_ADDRESS)

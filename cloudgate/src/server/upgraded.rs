@@ -17,6 +17,7 @@ use super::conn::Surroundings;
 use crate::message::{After, Deadline, Host, Pace, Protocol, Tie, Upgrade, Upgraded};
 use crate::net::home::{self, Socket, Waker};
 use crate::net::park::{Lot, Ticket};
+use crate::net::stream::{Secure, Stream};
 use crate::net::transport::Plain;
 
 /// How long a connection that cannot be parked waits until that is tried again.
@@ -65,6 +66,7 @@ impl Talk {
         worker: usize,
         upgrade: Upgrade,
         leftover: Vec<u8>,
+        secure: &Secure,
     ) -> Box<Talk> {
         let kept = upgrade.0.keeps_coroutine().then(|| {
             shared.around.kept.fetch_add(1, Ordering::Relaxed);
@@ -73,6 +75,7 @@ impl Talk {
         let tie = Arc::new(SocketTie {
             lot: Arc::clone(&shared.lot),
             worker,
+            plain: matches!(secure, Secure::Plain),
             place: Mutex::new(Place::Away),
         });
         Box::new(Talk {
@@ -88,12 +91,21 @@ impl Talk {
     pub(super) fn run(
         mut self: Box<Self>,
         socket: Socket<Arc<OwnedFd>>,
+        secure: Secure,
         shared: &Arc<Shared>,
     ) -> Left {
         let waker = socket.waker();
         *self.tie.lock() = Place::Busy(Arc::clone(socket.get()), waker.clone());
-        let mut io = Plain::new(socket, shared.list.register(waker));
+        let plain = Plain::new(socket, shared.list.register(waker));
         let around = &shared.around;
+        let mut io = match Stream::open(plain, secure, Deadline::NEVER) {
+            Ok(io) => io,
+            Err(error) => {
+                log::debug!("an upgraded connection cannot go on: {error}");
+                *self.tie.lock() = Place::Away;
+                return Left::Over;
+            }
+        };
         loop {
             let host = HostOf {
                 around,
@@ -114,9 +126,10 @@ impl Talk {
                 Ok(After::Idle(until)) => {
                     // Before the descriptor leaves the poller, where a wake-up would meet the next one of its number.
                     self.tie.leave_coroutine();
-                    Left::Idle(self, io.into_socket(), until)
+                    Left::Idle(self, io.into_parts(), until)
                 }
                 Ok(After::Over) | Err(_) => {
+                    io.say_goodbye();
                     *self.tie.lock() = Place::Away;
                     Left::Over
                 }
@@ -128,7 +141,7 @@ impl Talk {
 /// How a protocol has left its coroutine.
 pub(super) enum Left {
     Over,
-    Idle(Box<Talk>, Arc<OwnedFd>, Deadline),
+    Idle(Box<Talk>, (Arc<OwnedFd>, Secure), Deadline),
 }
 
 /// Puts a connection aside. Gives it back where it has something to do already.
@@ -167,6 +180,8 @@ struct SocketTie {
     // Not the server: whoever keeps a sender would keep that, and with it the application that keeps the sender.
     lot: Arc<Lot<Guest>>,
     worker: usize,
+    /// Whether bytes go over the connection as they are.
+    plain: bool,
     place: Mutex<Place>,
 }
 
@@ -219,6 +234,9 @@ impl Tie for SocketTie {
     }
 
     fn write_aside(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
+        if !self.plain {
+            return None;
+        }
         match &*self.lock() {
             Place::Away => None,
             Place::Between(socket) | Place::Busy(socket, _) | Place::Parked(socket, _) => {
