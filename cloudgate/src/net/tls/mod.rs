@@ -16,11 +16,8 @@ use rustls::{ServerConfig, ServerConnection};
 
 use crate::message::{Deadline, Duplex};
 
-/// The most that one call encrypts: a record (RFC 8446 section 5.1).
-const RECORD: usize = 16 << 10;
-
-/// What of a file is read at once.
-const FILE_PIECE: u64 = 64 << 10;
+/// The most that one call encrypts, in bytes: four records (RFC 8446 section 5.1), which go out by one call.
+const AT_ONCE: usize = 64 << 10;
 
 /// A connection that speaks TLS as its server.
 pub(crate) struct Tls<D> {
@@ -62,7 +59,7 @@ impl<D: Duplex> Tls<D> {
     pub(crate) fn accept(io: D, config: &Arc<ServerConfig>) -> io::Result<Tls<D>> {
         let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         // What is written waits in the socket alone, so that who writes hears when it is full.
-        session.set_buffer_limit(Some(RECORD));
+        session.set_buffer_limit(Some(AT_ONCE));
         Ok(Tls::resume(io, Box::new(session)))
     }
 
@@ -95,10 +92,15 @@ impl<D: Duplex> Tls<D> {
     /// `TimedOut` past `until`, `InvalidData` when the peer breaks the protocol or nothing can be agreed on, others when
     /// the connection fails.
     pub(crate) fn handshake(&mut self, until: Deadline) -> io::Result<()> {
-        while self.session.is_handshaking() || self.session.wants_write() {
-            let wrote = self.send_pending()?;
-            if !self.session.is_handshaking() && wrote {
-                break;
+        loop {
+            let sent = self.send_pending()?;
+            if !self.session.is_handshaking() {
+                // Tickets may be left to send; what comes meanwhile is for who reads next.
+                if sent {
+                    return Ok(());
+                }
+                self.io.wait(until)?;
+                continue;
             }
             match self.receive() {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -111,7 +113,6 @@ impl<D: Duplex> Tls<D> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Reads once and decrypts; 0 at the end of the connection.
@@ -166,12 +167,16 @@ impl<D: Duplex> Duplex for Tls<D> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         if self.encrypted == 0 {
             if !self.send_pending()? {
                 return Err(ErrorKind::WouldBlock.into());
             }
-            let piece = &bytes[..bytes.len().min(RECORD)];
-            self.encrypted = self.session.writer().write(piece)?;
+            // No more than the session's limit, which is all free.
+            self.encrypted = self.session.writer().write_vectored(pieces)?;
         }
         if !self.send_pending()? {
             return Err(ErrorKind::WouldBlock.into());
@@ -179,23 +184,11 @@ impl<D: Duplex> Duplex for Tls<D> {
         Ok(std::mem::take(&mut self.encrypted))
     }
 
-    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        // A small head and the begin of its body go into one record.
-        let mut record = Vec::new();
-        if self.encrypted == 0 {
-            for piece in pieces {
-                let room = RECORD - record.len();
-                record.extend_from_slice(&piece[..piece.len().min(room)]);
-            }
-        }
-        self.write(&record)
-    }
-
     fn send_file(&mut self, file: &File, offset: u64, length: u64) -> io::Result<usize> {
         if self.encrypted > 0 {
             return self.write(&[]);
         }
-        let mut piece = vec![0; length.min(FILE_PIECE.min(RECORD as u64)) as usize];
+        let mut piece = vec![0; length.min(AT_ONCE as u64) as usize];
         let count = file.read_at(&mut piece, offset)?;
         if count == 0 {
             return Ok(0);
