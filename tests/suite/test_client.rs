@@ -17,7 +17,10 @@ fn app() -> App {
         .get("/panics", panics)
         .get("/interim", || Response::new(Status::CONTINUE))
         .get("/upgrades", || {
-            Response::switching_protocols("x", |_| Ok(()))
+            // It goes on until the client ends it.
+            Response::switching_protocols("x", |connection| {
+                std::io::copy(connection, &mut std::io::sink()).map(drop)
+            })
         })
         .get("/long", || "x".repeat(1000))
         .get("/moved", || moved(Status::FOUND, "/hello"))

@@ -125,7 +125,9 @@ impl Connection {
             Err(error) => format!("the request could not be sent: {error}; {reason}"),
         })?;
         let end = end_of_body(&head, method)?;
+        // Behind a 101 it speaks something else.
         let stays = head.version == Version::Http11
+            && head.status != 101
             && !head.headers.has_token("connection", "close")
             && !matches!(end, End::WithConnection)
             && sent.is_ok();
