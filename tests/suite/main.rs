@@ -32,6 +32,7 @@ mod spooled;
 mod streams;
 mod templates;
 mod test_client;
+mod test_socket;
 mod time_limit;
 mod timeouts;
 mod tls;

@@ -185,7 +185,8 @@ impl<'c> Ask<'c> {
     }
 
     /// Opens a WebSocket, over a connection of its own; of a client made by [`serve`](super::serve). Subprotocols are
-    /// offered by the field `Sec-WebSocket-Protocol`.
+    /// offered by the field `Sec-WebSocket-Protocol`. What else a handshake has to say is added, unless the test has set it:
+    /// then that is what the server gets to see.
     ///
     /// ```
     /// use cloudgate::{App, FromRequest, Rejection, Request, Response, WebSocketUpgrade, test};
@@ -202,7 +203,7 @@ impl<'c> Ask<'c> {
     /// ```
     ///
     /// # Panics
-    /// When the server does not open it, with its answer.
+    /// When the server does not open it, with its answer; when that answer breaks a rule, or the target cannot be sent.
     #[track_caller]
     pub fn websocket(self) -> Socket {
         match self.upgrade() {
@@ -214,7 +215,7 @@ impl<'c> Ask<'c> {
     /// Asks for a WebSocket and takes the answer that refuses it.
     ///
     /// # Panics
-    /// When the server opens it.
+    /// When the server opens it, and as [`Ask::send`].
     #[track_caller]
     pub fn websocket_refused(self) -> Reply {
         match self.upgrade() {
@@ -225,7 +226,7 @@ impl<'c> Ask<'c> {
 
     #[track_caller]
     fn upgrade(mut self) -> Result<Socket, Box<Reply>> {
-        let shown = self.shown();
+        let shown = self.sendable();
         let Way::Wire { server, .. } = &self.client.way else {
             fail(format_args!(
                 "{shown}: a WebSocket needs a connection; make the client by test::serve"
@@ -243,7 +244,9 @@ impl<'c> Ask<'c> {
             .collect();
         let handshake = ClientHandshake::new(random(), &offered, None);
         for (name, value) in handshake.fields() {
-            set(&mut self.headers, name, &value);
+            if !self.headers.contains(name) {
+                set(&mut self.headers, name, &value);
+            }
         }
         let question = self.question();
         let (answer, stream, buffer) = match wire::open(server.addr(), &question, self.collected())
@@ -256,7 +259,10 @@ impl<'c> Ask<'c> {
             return Err(Box::new(Reply::new(shown, answer)));
         }
         match handshake.check(answer.status, &answer.headers) {
-            Ok(opened) => Ok(Socket::new(stream, buffer, opened, shown)),
+            Ok(opened) => {
+                let limit = self.client.body_limit;
+                Ok(Socket::new(stream, buffer, opened, limit, shown))
+            }
             Err(error) => fail(format_args!("{shown} was answered wrongly: {error}")),
         }
     }
@@ -277,14 +283,21 @@ impl<'c> Ask<'c> {
         }
     }
 
+    /// What is asked, for people, once it is sure that it can be.
     #[track_caller]
-    fn send_once(&self) -> Reply {
+    fn sendable(&self) -> String {
         let shown = self.shown();
         if query::normalise_target(&self.target.path_and_query, &mut String::new()).is_err() {
             fail(format_args!(
                 "{shown}: this target cannot be sent; percent-encode what is no plain character, or use `query`"
             ));
         }
+        shown
+    }
+
+    #[track_caller]
+    fn send_once(&self) -> Reply {
+        let shown = self.sendable();
         let question = self.question();
         let answer = match self.client.exchange(&question, self.collected()) {
             Ok(answer) => answer,

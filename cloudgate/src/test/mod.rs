@@ -163,8 +163,8 @@ impl Client {
         self
     }
 
-    /// The same client with another limit, in bytes, to the body of an answer (default 16 MiB): one that
-    /// is longer fails the test.
+    /// The same client with another limit, in bytes, to the body of an answer and to a message of a
+    /// [`Socket`] (default 16 MiB): one that is longer fails the test.
     #[must_use]
     pub fn with_body_limit(mut self, bytes: usize) -> Client {
         self.body_limit = bytes;

@@ -3,16 +3,23 @@
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::fail;
 use crate::proto::ws::Role;
-use crate::proto::ws::close::Closing;
+use crate::proto::ws::close::{Closing, Next};
 use crate::proto::ws::decode::{Decoder, Event, MessageLimits};
 use crate::proto::ws::encode::Encoder;
 use crate::proto::ws::handshake::Opened;
+use crate::proto::ws::violation::Violation;
+
+/// How long a wait takes where [`Socket::with_time_limit`] does not say otherwise.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// The system takes zero for no limit at all.
+const SHORTEST_READ: Duration = Duration::from_millis(1);
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 16 << 10;
@@ -66,20 +73,43 @@ pub struct Socket {
     encoder: Encoder,
     closing: Closing,
     protocol: Option<String>,
+    message_limit: usize,
+    time_limit: Duration,
     shown: String,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, buffer: Vec<u8>, opened: Opened, shown: String) -> Socket {
+    pub(super) fn new(
+        stream: TcpStream,
+        buffer: Vec<u8>,
+        opened: Opened,
+        message_limit: usize,
+        shown: String,
+    ) -> Socket {
+        // Frames have no limit of their own: a server may send a message in one.
+        let limits = MessageLimits {
+            frame: message_limit,
+            message: message_limit,
+        };
         Socket {
             stream,
             buffer,
-            decoder: Decoder::new(Role::Client, MessageLimits::default(), None),
+            decoder: Decoder::new(Role::Client, limits, None),
             encoder: Encoder::client(Box::new(random)),
             closing: Closing::new(Role::Client),
             protocol: opened.protocol,
+            message_limit,
+            time_limit: TIME_LIMIT,
             shown,
         }
+    }
+
+    /// The same socket with another limit to how long a wait for what comes next takes, and a wait for room to send
+    /// (default 30 seconds); past it the test fails.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Duration) -> Socket {
+        self.time_limit = limit.max(SHORTEST_READ);
+        self
     }
 
     /// The subprotocol that the server has chosen.
@@ -88,79 +118,84 @@ impl Socket {
     }
 
     /// Sends text. That the server has ended the connection meanwhile shows when something is received.
+    ///
+    /// # Panics
+    /// Behind [`Socket::close`], and when the server does not read: then there is no room to send, for as long as
+    /// [`Socket::with_time_limit`] says.
+    #[track_caller]
     pub fn send(&mut self, text: &str) {
         let mut frame = Vec::new();
         self.encoder.text(text, &mut frame);
-        self.send_raw(&frame);
+        self.send_open(&frame);
     }
 
-    /// Sends bytes as a message; see [`Socket::send`].
+    /// Sends bytes as a message.
+    ///
+    /// # Panics
+    /// As [`Socket::send`].
+    #[track_caller]
     pub fn send_binary(&mut self, bytes: &[u8]) {
         let mut frame = Vec::new();
         self.encoder.binary(bytes, &mut frame);
-        self.send_raw(&frame);
+        self.send_open(&frame);
     }
 
-    /// Sends a ping of at most 125 bytes; see [`Socket::send`].
+    /// Sends a ping of at most 125 bytes.
     ///
     /// # Panics
-    /// When it is longer.
+    /// When it is longer, and as [`Socket::send`].
     #[track_caller]
     pub fn ping(&mut self, bytes: &[u8]) {
         let mut frame = Vec::new();
         if let Err(error) = self.encoder.ping(bytes, &mut frame) {
-            fail(format_args!("{}: {error}", self.shown));
+            self.fail(format_args!("{error}"));
         }
-        self.send_raw(&frame);
+        self.send_open(&frame);
     }
 
-    /// Closes, or answers the server's close; see [`Socket::send`].
+    /// Closes, or answers the server's close.
     ///
     /// # Panics
-    /// When the code may not be sent, or the reason is longer than 123 bytes.
+    /// When the code may not be sent, or the reason is longer than 123 bytes; and as [`Socket::send_raw`].
     #[track_caller]
     pub fn close(&mut self, code: u16, reason: &str) {
-        let mut frame = Vec::new();
-        if let Err(error) = self.encoder.close(Some(code), reason, &mut frame) {
-            fail(format_args!("{}: {error}", self.shown));
-        }
-        if self.closing.send(Some(code)) {
-            self.send_raw(&frame);
-        }
+        self.send_close(Some(code), reason);
     }
 
     /// Sends these bytes as they are: for what no client should send.
+    ///
+    /// # Panics
+    /// When the server does not read; see [`Socket::send`].
+    #[track_caller]
     pub fn send_raw(&mut self, bytes: &[u8]) {
-        // A server that has closed is heard of by what it has sent.
-        let _ = self.stream.write_all(bytes);
+        // A connection that fails says so when it is read from, behind what the server has sent.
+        let _ = self.stream.set_write_timeout(Some(self.time_limit));
+        let sent = self.stream.write_all(bytes);
+        if sent.is_err_and(|error| is_late(error.kind())) {
+            self.fail(format_args!(
+                "there was no room to send for {:?}: the server does not read",
+                self.time_limit
+            ));
+        }
     }
 
     /// What comes next.
     ///
     /// # Panics
-    /// When nothing comes for 30 seconds, or what comes breaks the protocol.
+    /// When nothing comes in the time that [`Socket::with_time_limit`] gives, when what comes breaks the protocol, and
+    /// when a message is longer than [`Client::with_body_limit`](super::Client::with_body_limit) says.
     #[track_caller]
     pub fn event(&mut self) -> SocketEvent {
-        match self.wait_for_next() {
-            Some(event) => event,
-            None => fail(format_args!("{}: nothing came in time", self.shown)),
-        }
+        self.expect("something")
     }
 
-    /// What comes next in this time; `None` where nothing does.
+    /// What comes next in this time; `None` where nothing does. A ping that is answered is nothing.
     ///
     /// # Panics
-    /// When what comes breaks the protocol.
+    /// When what comes breaks the protocol or is too long, as for [`Socket::event`].
     #[track_caller]
     pub fn next_within(&mut self, limit: Duration) -> Option<SocketEvent> {
-        let before = self.stream.read_timeout().ok().flatten();
-        // Zero would be for ever.
-        let limit = limit.max(Duration::from_millis(1));
-        // A connection that fails says so when it is read from.
-        let _ = self.stream.set_read_timeout(Some(limit));
-        let event = self.wait_for_next();
-        let _ = self.stream.set_read_timeout(before);
-        event
+        self.wait_for_next(limit)
     }
 
     /// The text of the message that comes next.
@@ -169,12 +204,9 @@ impl Socket {
     /// As [`Socket::event`], and when something else comes.
     #[track_caller]
     pub fn text(&mut self) -> String {
-        match self.event() {
+        match self.expect("text") {
             SocketEvent::Text(text) => text,
-            other => fail(format_args!(
-                "{}: text was expected, and came: {other:?}",
-                self.shown
-            )),
+            other => self.fail(format_args!("text was expected, and came: {other:?}")),
         }
     }
 
@@ -184,79 +216,94 @@ impl Socket {
     /// As [`Socket::event`], and when something else comes.
     #[track_caller]
     pub fn binary(&mut self) -> Vec<u8> {
-        match self.event() {
+        match self.expect("a message of bytes") {
             SocketEvent::Binary(bytes) => bytes,
-            other => fail(format_args!(
-                "{}: bytes were expected, and came: {other:?}",
-                self.shown
+            other => self.fail(format_args!(
+                "a message of bytes was expected, and came: {other:?}"
             )),
         }
     }
 
-    /// With which code and reason the server closes next. A close that was not ours is answered, and the end of the
-    /// connection awaited.
+    /// With which code and reason the server closes next. A close that was not ours is answered with its code, and the
+    /// end of the connection awaited.
     ///
     /// # Panics
     /// As [`Socket::event`], and when something else comes.
     #[track_caller]
     pub fn closed(&mut self) -> (Option<u16>, String) {
-        let (code, reason) = match self.event() {
+        let (code, reason) = match self.expect("a close") {
             SocketEvent::Closed { code, reason } => (code, reason),
-            other => fail(format_args!(
-                "{}: a close was expected, and came: {other:?}",
-                self.shown
-            )),
+            other => self.fail(format_args!("a close was expected, and came: {other:?}")),
         };
-        self.close(code.unwrap_or(1000), "");
-        match self.event() {
+        if let Next::Answer(code) = self.closing.next() {
+            self.send_close(code, "");
+        }
+        match self.expect("the end of the connection behind its close") {
             SocketEvent::Ended => (code, reason),
-            other => fail(format_args!(
-                "{}: behind the close came: {other:?}",
-                self.shown
-            )),
+            other => self.fail(format_args!("behind the close came: {other:?}")),
+        }
+    }
+
+    /// Sends what may not follow our close (RFC 6455 section 5.5.1).
+    #[track_caller]
+    fn send_open(&mut self, frame: &[u8]) {
+        if matches!(self.closing.next(), Next::AwaitClose | Next::AwaitEnd) {
+            self.fail(format_args!(
+                "nothing may be sent behind a close; `send_raw` does it all the same"
+            ));
+        }
+        self.send_raw(frame);
+    }
+
+    #[track_caller]
+    fn send_close(&mut self, code: Option<u16>, reason: &str) {
+        let mut frame = Vec::new();
+        if let Err(error) = self.encoder.close(code, reason, &mut frame) {
+            self.fail(format_args!("{error}"));
+        }
+        if self.closing.send(code) {
+            self.send_raw(&frame);
         }
     }
 
     #[track_caller]
-    fn wait_for_next(&mut self) -> Option<SocketEvent> {
+    fn expect(&mut self, wanted: &str) -> SocketEvent {
+        if let Some(event) = self.wait_for_next(self.time_limit) {
+            return event;
+        }
+        let came = if self.decoder.is_idle() {
+            "nothing came"
+        } else {
+            "only a part of a message came"
+        };
+        self.fail(format_args!(
+            "{wanted} was expected, and {came} within {:?}",
+            self.time_limit
+        ))
+    }
+
+    #[track_caller]
+    fn wait_for_next(&mut self, limit: Duration) -> Option<SocketEvent> {
+        // A limit past the end of all time is none.
+        let until = Instant::now().checked_add(limit);
+        let mut looked = false;
         loop {
-            let step = match self.decoder.decode(&mut self.buffer) {
-                Ok(step) => step,
-                Err(violation) => fail(format_args!(
-                    "{}: the server broke the protocol: {violation}",
-                    self.shown
-                )),
-            };
-            let consumed = step.consumed;
-            let event = match step.event {
-                None => None,
-                Some(Event::Text(text)) => Some(SocketEvent::Text(text.into_owned())),
-                Some(Event::Binary(bytes)) => Some(SocketEvent::Binary(bytes.into_owned())),
-                Some(Event::Pong(bytes)) => Some(SocketEvent::Pong(bytes.into_owned())),
-                Some(Event::Close { code, reason }) => {
-                    self.closing.receive(code);
-                    Some(SocketEvent::Closed {
-                        code,
-                        reason: reason.into_owned(),
-                    })
-                }
-                Some(Event::Ping(bytes)) => {
-                    let mut frame = Vec::new();
-                    // It was no longer than this when it came.
-                    let _ = self.encoder.pong(&bytes, &mut frame);
-                    if self.closing.may_talk() {
-                        let _ = self.stream.write_all(&frame);
-                    }
-                    None
-                }
-            };
-            self.buffer.drain(..consumed);
+            let event = self.decode();
             if event.is_some() {
                 return event;
             }
             if !self.buffer.is_empty() {
                 continue;
             }
+            // A peer that goes on and on, but never with what counts, may not make a wait longer than it is.
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if looked && left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            looked = true;
+            let left = left.map(|left| left.max(SHORTEST_READ));
+            // A connection that fails says so when it is read from.
+            let _ = self.stream.set_read_timeout(left);
             self.buffer.resize(PIECE, 0);
             let read = self.stream.read(&mut self.buffer);
             self.buffer
@@ -265,15 +312,61 @@ impl Socket {
                 Ok(0) => return Some(SocketEvent::Ended),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    return None;
-                }
+                Err(error) if is_late(error.kind()) => return None,
                 Err(_) => return Some(SocketEvent::Ended),
             }
         }
     }
+
+    /// Takes one event, or all there is, off the buffer.
+    #[track_caller]
+    fn decode(&mut self) -> Option<SocketEvent> {
+        let step = match self.decoder.decode(&mut self.buffer) {
+            Ok(step) => step,
+            Err(Violation::FrameTooLarge | Violation::MessageTooLarge) => self.fail(format_args!(
+                "a message is longer than the {} bytes that this client takes",
+                self.message_limit
+            )),
+            Err(violation) => self.fail(format_args!("the server broke the protocol: {violation}")),
+        };
+        let mut pong = Vec::new();
+        let event = match step.event {
+            None => None,
+            Some(Event::Text(text)) => Some(SocketEvent::Text(text.into_owned())),
+            Some(Event::Binary(bytes)) => Some(SocketEvent::Binary(bytes.into_owned())),
+            Some(Event::Pong(bytes)) => Some(SocketEvent::Pong(bytes.into_owned())),
+            Some(Event::Close { code, reason }) => {
+                self.closing.receive(code);
+                Some(SocketEvent::Closed {
+                    code,
+                    reason: reason.into_owned(),
+                })
+            }
+            Some(Event::Ping(bytes)) => {
+                if self.closing.may_talk() {
+                    // It was no longer than this when it came.
+                    let _ = self.encoder.pong(&bytes, &mut pong);
+                }
+                None
+            }
+        };
+        let consumed = step.consumed;
+        self.buffer.drain(..consumed);
+        if !pong.is_empty() {
+            self.send_raw(&pong);
+        }
+        event
+    }
+
+    #[track_caller]
+    fn fail(&self, what: fmt::Arguments<'_>) -> ! {
+        fail(format_args!("{}: {what}", self.shown))
+    }
+}
+
+/// Whether a time limit of the socket is what ended a call.
+fn is_late(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// Bytes that nobody foretells.
