@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use cloudgate::test::{self, Client, SocketEvent};
-use cloudgate::{App, FromRequest, Rejection, Request, Response, Upgraded, WebSocketUpgrade};
+use cloudgate::{
+    App, FromRequest, PerMessageDeflate, Rejection, Request, Response, Upgraded, WebSocketUpgrade,
+};
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Role, WebSocket};
 
@@ -280,4 +282,138 @@ fn a_close_is_answered_as_it_came_and_nothing_follows_it() {
     assert!(text.contains("at most 123"), "{text}");
     socket.close(1000, &"r".repeat(123));
     assert_eq!(socket.closed(), (Some(1000), "r".repeat(123)));
+}
+
+/// Sends back what comes.
+fn talk(socket: &mut cloudgate::WebSocket<'_>) -> cloudgate::SocketResult {
+    while let Some(message) = socket.recv()? {
+        socket.send(message)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn messages_are_compressed_where_both_want_it() {
+    let open = |how: Option<PerMessageDeflate>| {
+        move |request: &mut Request<'_>| -> Result<Response, Rejection> {
+            let mut upgrade = WebSocketUpgrade::from_request(request)?;
+            if let Some(how) = how {
+                upgrade = upgrade.compress(how);
+            }
+            Ok(upgrade.accept(|mut socket| talk(&mut socket)))
+        }
+    };
+    let deflate = PerMessageDeflate::new().threshold(0);
+    let remembering = deflate
+        .server_context_takeover(true)
+        .client_context_takeover(true);
+    let small = remembering
+        .server_max_window_bits(9)
+        .client_max_window_bits(9);
+    let app = App::new()
+        .get("/plain", open(None))
+        .get("/forgets", open(Some(deflate)))
+        .get("/remembers", open(Some(remembering)))
+        .get("/small", open(Some(small)));
+    let client = test::serve(app).with_body_limit(100_000);
+    for path in ["/forgets", "/remembers", "/small", "/plain"] {
+        assert!(!client.get(path).websocket().is_compressed(), "{path}");
+        let mut socket = client.get(path).compressed().websocket();
+        assert_eq!(socket.is_compressed(), path != "/plain");
+        for length in [0, 1, 5, 1000, 1000, 70_000, 100_000] {
+            let text: String = ('a'..='z').cycle().take(length).collect();
+            socket.send(&text);
+            assert!(socket.text() == text, "{path}: text of {length}");
+        }
+        // The limit counts what a message is, not what it takes on the wire.
+        socket.send(&"a".repeat(100_001));
+        let text = failure(|| socket.text());
+        assert!(text.contains("longer than the 100000 bytes"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_sent_compressed_is_so_on_the_wire() {
+    // The server tells the first byte and the length of the first frame, as text.
+    let client = behind_handshake(
+        &[("Sec-WebSocket-Extensions", "permessage-deflate")],
+        |connection| {
+            let mut head = [0; 2];
+            connection.read_exact(&mut head)?;
+            let said = format!("{:02x} {:3}", head[0], head[1] & 0x7f);
+            connection.write_all(b"\x81\x06")?;
+            connection.write_all(said.as_bytes())?;
+            io::copy(connection, &mut io::sink()).map(drop)
+        },
+    );
+    let mut socket = client.get("/").compressed().websocket();
+    socket.send(&"a".repeat(100));
+    let said = socket.text();
+    let (first, length) = said.split_once(' ').expect("two words");
+    let length: usize = length.trim().parse().expect("a number");
+    assert_eq!(first, "c1", "the last frame of a text, with RSV1");
+    assert!(length < 20, "{length} bytes for a hundred times the same");
+}
+
+#[test]
+fn an_answer_to_compression_that_does_not_fit_the_offer_fails() {
+    for (answer, said) in [
+        (
+            "permessage-deflate; server_max_window_bits=16",
+            "does not fit the offer",
+        ),
+        ("permessage-deflate; other", "does not fit the offer"),
+        ("x-webkit-deflate-frame", "not offered"),
+    ] {
+        let fields: &'static [_] = vec![("Sec-WebSocket-Extensions", answer)].leak();
+        let client = behind_handshake(fields, |_| Ok(()));
+        let text = failure(|| client.get("/").compressed().websocket());
+        assert!(text.contains(said), "{answer}: {text}");
+    }
+    let extensions = &[("Sec-WebSocket-Extensions", "permessage-deflate")];
+    let client = behind_handshake(extensions, |connection| {
+        connection.write_all(b"\xc1\x01\xff")
+    });
+    let text = failure(|| client.get("/").compressed().websocket().text());
+    assert!(
+        text.contains("the compressed message is malformed"),
+        "{text}"
+    );
+}
+
+#[test]
+fn pings_are_answered_unless_asked_not_to() {
+    // What came back behind a ping and a text, as far as the client has answered when it closes.
+    let client = behind_handshake(&[], |connection| {
+        connection.write_all(b"\x89\x01p\x81\x01t")?;
+        let mut socket = WebSocket::from_raw_socket(connection, Role::Server, None);
+        let mut pongs = 0;
+        loop {
+            match socket.read() {
+                Ok(message) if message.is_pong() => pongs += 1,
+                Ok(message) if message.is_text() => {
+                    let said = tungstenite::Message::text(pongs.to_string());
+                    socket.send(said).map_err(io::Error::other)?;
+                }
+                Ok(_) => {}
+                Err(_) => return Ok(()),
+            }
+        }
+    });
+    let mut socket = client.get("/").websocket();
+    assert_eq!(socket.text(), "t");
+    socket.send("");
+    assert_eq!(socket.text(), "1");
+    let mut socket = client.get("/").websocket().without_pongs();
+    assert_eq!(socket.event(), SocketEvent::Ping(b"p".to_vec()));
+    assert_eq!(socket.text(), "t");
+    socket.send("");
+    assert_eq!(socket.text(), "0");
+    socket.pong(&[0; 125]);
+    socket.send("");
+    assert_eq!(socket.text(), "1");
+    for send in [test::Socket::ping, test::Socket::pong] {
+        let text = failure(|| send(&mut socket, &[0; 126]));
+        assert!(text.contains("at most 125"), "{text}");
+    }
 }

@@ -9,10 +9,23 @@ use super::socket::{Socket, random};
 use super::target::Target;
 use super::{Answer, Client, Collected, Enough, Form, Question, Reply, Way, fail, set, wire};
 use crate::message::{Headers, query};
+use crate::proto::ws::deflate::Coding;
+use crate::proto::ws::extension::Wanted;
 use crate::proto::ws::handshake::ClientHandshake;
 
 /// How many redirects are followed for one request.
 const MOST_REDIRECTS: usize = 10;
+
+/// What browsers offer: contexts that stay, windows of 32 KiB, and smaller ones if the server likes.
+const OFFER: Wanted = Wanted {
+    server: REMEMBERING,
+    client: REMEMBERING,
+};
+
+const REMEMBERING: Coding = Coding {
+    takeover: true,
+    window_bits: 15,
+};
 
 /// A request that is being written; [`Ask::send`] sends it.
 ///
@@ -38,6 +51,7 @@ pub struct Ask<'c> {
     headers: Headers,
     body: Option<Bytes>,
     follow: bool,
+    compressed: bool,
     enough: Enough,
 }
 
@@ -50,6 +64,7 @@ impl<'c> Ask<'c> {
             headers: client.headers.clone(),
             body: None,
             follow: false,
+            compressed: false,
             enough: Enough::AtItsEnd,
         }
     }
@@ -184,9 +199,30 @@ impl<'c> Ask<'c> {
         ))
     }
 
+    /// Offers to compress the messages of a WebSocket, both ways and as a browser does (permessage-deflate, RFC 7692
+    /// section 7). [`Socket::is_compressed`] says whether the server agreed; then all messages that are sent are.
+    ///
+    /// ```
+    /// use cloudgate::{App, FromRequest, PerMessageDeflate, Rejection, Request, Response, WebSocketUpgrade, test};
+    ///
+    /// fn dots(request: &mut Request<'_>) -> Result<Response, Rejection> {
+    ///     let upgrade = WebSocketUpgrade::from_request(request)?.compress(PerMessageDeflate::new());
+    ///     Ok(upgrade.accept(|mut socket| Ok(socket.send(".".repeat(5000))?)))
+    /// }
+    ///
+    /// let client = test::serve(App::new().get("/dots", dots));
+    /// let mut socket = client.get("/dots").compressed().websocket();
+    /// assert!(socket.is_compressed());
+    /// assert_eq!(socket.text().len(), 5000);
+    /// ```
+    pub fn compressed(mut self) -> Ask<'c> {
+        self.compressed = true;
+        self
+    }
+
     /// Opens a WebSocket, over a connection of its own; of a client made by [`serve`](super::serve). Subprotocols are
-    /// offered by the field `Sec-WebSocket-Protocol`. What else a handshake has to say is added, unless the test has set it:
-    /// then that is what the server gets to see.
+    /// offered by the field `Sec-WebSocket-Protocol`, compression by [`Ask::compressed`]. What else a handshake has to
+    /// say is added, unless the test has set it: then that is what the server gets to see.
     ///
     /// ```
     /// use cloudgate::{App, FromRequest, Rejection, Request, Response, WebSocketUpgrade, test};
@@ -242,7 +278,7 @@ impl<'c> Ask<'c> {
             .map(str::trim)
             .filter(|name| !name.is_empty())
             .collect();
-        let handshake = ClientHandshake::new(random(), &offered, None);
+        let handshake = ClientHandshake::new(random(), &offered, self.compressed.then_some(OFFER));
         for (name, value) in handshake.fields() {
             if !self.headers.contains(name) {
                 set(&mut self.headers, name, &value);

@@ -11,7 +11,7 @@ use super::fail;
 use crate::proto::ws::Role;
 use crate::proto::ws::close::{Closing, Next};
 use crate::proto::ws::decode::{Decoder, Event, MessageLimits};
-use crate::proto::ws::encode::Encoder;
+use crate::proto::ws::encode::{Compressing, Encoder};
 use crate::proto::ws::handshake::Opened;
 use crate::proto::ws::violation::Violation;
 
@@ -24,6 +24,12 @@ const SHORTEST_READ: Duration = Duration::from_millis(1);
 /// How much is read at once, in bytes.
 const PIECE: usize = 16 << 10;
 
+/// Even the shortest message goes compressed: a test is there to see whether the server takes that.
+const COMPRESSING: Compressing = Compressing {
+    level: 6,
+    threshold: 0,
+};
+
 /// What comes over a [`Socket`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketEvent {
@@ -31,6 +37,8 @@ pub enum SocketEvent {
     Text(String),
     /// A message of bytes.
     Binary(Vec<u8>),
+    /// A ping, of a socket that leaves them unanswered ([`Socket::without_pongs`]).
+    Ping(Vec<u8>),
     /// An answer to [`Socket::ping`].
     Pong(Vec<u8>),
     /// The server closes, or answers our close.
@@ -44,7 +52,8 @@ pub enum SocketEvent {
     Ended,
 }
 
-/// An open WebSocket of a test ([`Ask::websocket`](super::Ask::websocket)). Pings of the server are answered.
+/// An open WebSocket of a test ([`Ask::websocket`](super::Ask::websocket)). Pings of the server are answered,
+/// while something is awaited.
 ///
 /// ```
 /// use cloudgate::{App, FromRequest, Rejection, Request, Response, WebSocketUpgrade, test};
@@ -73,6 +82,8 @@ pub struct Socket {
     encoder: Encoder,
     closing: Closing,
     protocol: Option<String>,
+    compressed: bool,
+    pongs: bool,
     message_limit: usize,
     time_limit: Duration,
     shown: String,
@@ -91,13 +102,20 @@ impl Socket {
             frame: message_limit,
             message: message_limit,
         };
+        let inflate = opened.deflate.map(|agreed| agreed.receives(Role::Client));
+        let mut encoder = Encoder::client(Box::new(random));
+        if let Some(agreed) = &opened.deflate {
+            encoder = encoder.compress(agreed.sends(Role::Client), COMPRESSING);
+        }
         Socket {
             stream,
             buffer,
-            decoder: Decoder::new(Role::Client, limits, None),
-            encoder: Encoder::client(Box::new(random)),
+            decoder: Decoder::new(Role::Client, limits, inflate),
+            encoder,
             closing: Closing::new(Role::Client),
             protocol: opened.protocol,
+            compressed: opened.deflate.is_some(),
+            pongs: true,
             message_limit,
             time_limit: TIME_LIMIT,
             shown,
@@ -110,6 +128,32 @@ impl Socket {
     pub fn with_time_limit(mut self, limit: Duration) -> Socket {
         self.time_limit = limit.max(SHORTEST_READ);
         self
+    }
+
+    /// The same socket, which leaves pings unanswered and gives them as [`SocketEvent::Ping`]: for what a server does about
+    /// a client that is gone, or does not answer.
+    ///
+    /// ```
+    /// use cloudgate::test::{self, SocketEvent};
+    /// use cloudgate::{App, FromRequest, Rejection, Request, Response, WebSocketUpgrade};
+    ///
+    /// fn pings(request: &mut Request<'_>) -> Result<Response, Rejection> {
+    ///     Ok(WebSocketUpgrade::from_request(request)?.accept(|mut socket| Ok(socket.ping(b"?")?)))
+    /// }
+    ///
+    /// let client = test::serve(App::new().get("/pings", pings));
+    /// let mut socket = client.get("/pings").websocket().without_pongs();
+    /// assert_eq!(socket.event(), SocketEvent::Ping(b"?".to_vec()));
+    /// ```
+    #[must_use]
+    pub fn without_pongs(mut self) -> Socket {
+        self.pongs = false;
+        self
+    }
+
+    /// Whether client and server agreed to compress messages ([`Ask::compressed`](super::Ask::compressed)).
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
     }
 
     /// The subprotocol that the server has chosen.
@@ -148,6 +192,19 @@ impl Socket {
     pub fn ping(&mut self, bytes: &[u8]) {
         let mut frame = Vec::new();
         if let Err(error) = self.encoder.ping(bytes, &mut frame) {
+            self.fail(format_args!("{error}"));
+        }
+        self.send_open(&frame);
+    }
+
+    /// Sends a pong of at most 125 bytes, which nobody has to have asked for.
+    ///
+    /// # Panics
+    /// As [`Socket::ping`].
+    #[track_caller]
+    pub fn pong(&mut self, bytes: &[u8]) {
+        let mut frame = Vec::new();
+        if let Err(error) = self.encoder.pong(bytes, &mut frame) {
             self.fail(format_args!("{error}"));
         }
         self.send_open(&frame);
@@ -342,6 +399,7 @@ impl Socket {
                     reason: reason.into_owned(),
                 })
             }
+            Some(Event::Ping(bytes)) if !self.pongs => Some(SocketEvent::Ping(bytes.into_owned())),
             Some(Event::Ping(bytes)) => {
                 if self.closing.may_talk() {
                     // It was no longer than this when it came.
