@@ -222,9 +222,9 @@ pub use config::{Config, TlsConfig};
 pub use error::{Error, Result};
 pub use message::html::escape_html;
 pub use message::{
-    Body, BodyError, BodySource, BodyWriter, FileRange, FileVersion, HeaderError, Headers,
-    InvalidNetwork, Middleware, Network, Next, Request, RequestBody, Response, Service, StartError,
-    Upgrade, Upgraded, Version, mime, negotiate,
+    Body, BodyError, BodySource, BodyWriter, Certificate, FileRange, FileVersion, HeaderError,
+    Headers, InvalidCertificate, InvalidNetwork, Middleware, Network, Next, Request, RequestBody,
+    Response, Service, StartError, Upgrade, Upgraded, Version, mime, negotiate,
 };
 pub use net::home::{
     Busy, Notify, Receiver, RecvError, SendError, Sender, Settings as WorkerSettings, blocking,

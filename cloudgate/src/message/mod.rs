@@ -5,6 +5,7 @@
 
 pub mod body;
 pub(crate) mod byteranges;
+pub mod certificate;
 pub(crate) mod clock;
 pub(crate) mod conditional;
 pub mod deadline;
@@ -27,6 +28,7 @@ pub(crate) mod shared_list;
 pub mod upgrade;
 
 pub use body::{Body, BodyError, BodySink, BodySource, BodyWriter, RequestBody};
+pub use certificate::{Certificate, InvalidCertificate};
 pub use deadline::Deadline;
 pub use file_range::{FileRange, FileVersion};
 pub use headers::{HeaderError, Headers};
