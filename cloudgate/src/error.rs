@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::net::tls::identity::IdentityError;
+use crate::net::tls::identity_error::IdentityError;
 
 /// The result of starting.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -192,6 +192,7 @@ pub use http::{Method, StatusCode as Status};
 pub use app::App;
 pub use app::cache::read_cached;
 pub use app::client::{ClientAddr, ForwardedBy};
+pub use app::client_certificate::ClientCertificate;
 pub use app::cookies::{Cookie, CookieKey, Cookies, PrivateCookies, SameSite, SignedCookies};
 pub use app::download::Download;
 pub use app::event::Event;
@@ -222,16 +223,21 @@ pub use config::{Config, TlsConfig};
 pub use error::{Error, Result};
 pub use message::html::escape_html;
 pub use message::{
-    Body, BodyError, BodySource, BodyWriter, Certificate, FileRange, FileVersion, HeaderError,
-    Headers, InvalidCertificate, InvalidNetwork, Middleware, Network, Next, Request, RequestBody,
-    Response, Service, StartError, Upgrade, Upgraded, Version, mime, negotiate,
+    ApplicationProtocol, Body, BodyError, BodySource, BodyWriter, Certificate, FileRange,
+    FileVersion, HeaderError, Headers, InvalidCertificate, InvalidNetwork, Middleware, Network,
+    Next, Request, RequestBody, Response, Service, StartError, Upgrade, Upgraded, Version, mime,
+    negotiate,
 };
 pub use net::home::{
     Busy, Notify, Receiver, RecvError, SendError, Sender, Settings as WorkerSettings, blocking,
     channel, sleep, thread_changes, try_blocking, yield_now,
 };
 pub use net::listener::Address;
-pub use net::tls::identity::{Identity, IdentityError};
+pub use net::tls::clients::ClientCa;
+pub use net::tls::identity::Identity;
+pub use net::tls::identity_error::IdentityError;
+pub use net::tls::live::CertificateStatus;
+pub use net::tls::serving::Tls;
 pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
 pub use proto::ws::handshake::HandshakeError;

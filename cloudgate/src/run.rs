@@ -64,7 +64,7 @@ impl App {
             let server = match &config.tls {
                 Some(tls) => {
                     let identity = Identity::from_pem_files(&tls.certificate, &tls.key)?;
-                    Server::bind_tls(SocketAddr::new(config.host, tls.port), &identity)?
+                    Server::bind_tls(SocketAddr::new(config.host, tls.port), identity)?
                 }
                 None => Server::bind(config.address())?,
             };

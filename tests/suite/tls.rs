@@ -281,9 +281,19 @@ fn what_is_no_handshake_gets_an_alert_and_one_that_does_not_come_is_not_awaited(
     });
     let answer = answer_to(
         secure.server.addr(),
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00",
     );
     assert_eq!(answer.first(), Some(&21), "an alert");
+    // Who has forgotten the s of https hears so.
+    let answer = answer_to(
+        secure.server.addr(),
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    );
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(
+        answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("begins with https:\n"),
+        "{answer}"
+    );
     assert_eq!(answer_to(secure.server.addr(), b""), b"");
     // The begin of a handshake whose rest does not come.
     assert_eq!(

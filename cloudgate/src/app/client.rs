@@ -55,36 +55,73 @@ pub(crate) struct Proxies {
     field: ForwardedBy,
 }
 
+/// What a trusted proxy says of the client.
+pub(crate) struct Said {
+    pub(crate) client: IpAddr,
+    /// Whether it speaks TLS; `None` where that is not said.
+    pub(crate) secure: Option<bool>,
+}
+
 impl Proxies {
     pub(crate) fn new(networks: Vec<Network>, field: ForwardedBy) -> Proxies {
         Proxies { networks, field }
     }
 
-    /// The client of a request, where it came by a trusted proxy.
+    /// What is said of the client of a request that came by a trusted proxy.
     #[inline]
-    pub(crate) fn client(&self, request: &Request<'_>) -> Option<IpAddr> {
+    pub(crate) fn say(&self, request: &Request<'_>) -> Option<Said> {
         if self.networks.is_empty() {
             return None;
         }
-        self.named_by_proxy(request)
+        self.said_by_proxy(request)
     }
 
-    fn named_by_proxy(&self, request: &Request<'_>) -> Option<IpAddr> {
+    fn said_by_proxy(&self, request: &Request<'_>) -> Option<Said> {
         let peer = request.peer().ip();
         if !self.trusts(peer) {
             return None;
         }
         let mut client = peer.to_canonical();
-        for hop in self.hops(request.headers()).into_iter().take(MOST_HOPS) {
+        // How many trusted proxies stand between the nearest and the client.
+        let mut depth = 0;
+        for (index, hop) in self.hops(request.headers()).into_iter().enumerate() {
             // What is no address, such as `unknown`, was said by somebody who is believed, and so
             // is the last that is known.
             let Some(address) = hop else { break };
-            client = address;
+            (client, depth) = (address, index);
             if !self.trusts(address) {
                 break;
             }
         }
-        Some(client)
+        let secure = self.secure(request.headers(), depth);
+        Some(Said { client, secure })
+    }
+
+    /// Whether the client of the proxy at `depth` speaks TLS, as far as that is said.
+    fn secure(&self, headers: &Headers, depth: usize) -> Option<bool> {
+        let name = match self.field {
+            ForwardedBy::XForwardedFor => "x-forwarded-proto",
+            ForwardedBy::Forwarded => "forwarded",
+        };
+        let values: Vec<&[u8]> = headers.get_all(name).collect();
+        let elements = values
+            .into_iter()
+            .rev()
+            .filter_map(|value| std::str::from_utf8(value).ok())
+            .flat_map(|text| text.rsplit(','));
+        // Most proxies put one scheme there in place of what they got, however many there are.
+        let mut scheme = None;
+        for element in elements.take(depth.min(MOST_HOPS) + 1) {
+            scheme = match self.field {
+                ForwardedBy::XForwardedFor => Some(element.trim()),
+                ForwardedBy::Forwarded => parameter(element, "proto"),
+            };
+        }
+        scheme.map(|scheme| {
+            ["https", "wss"]
+                .iter()
+                .any(|secure| scheme.eq_ignore_ascii_case(secure))
+        })
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -112,7 +149,7 @@ impl Proxies {
                 }
                 hops.push(match self.field {
                     ForwardedBy::XForwardedFor => address(element.trim()),
-                    ForwardedBy::Forwarded => forwarded_for(element),
+                    ForwardedBy::Forwarded => parameter(element, "for").and_then(address),
                 });
             }
         }
@@ -120,19 +157,18 @@ impl Proxies {
     }
 }
 
-/// The `for` parameter of one element of Forwarded.
-fn forwarded_for(element: &str) -> Option<IpAddr> {
+/// A parameter of one element of Forwarded.
+fn parameter<'e>(element: &'e str, wanted: &str) -> Option<&'e str> {
     let value = element.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         name.trim()
-            .eq_ignore_ascii_case("for")
+            .eq_ignore_ascii_case(wanted)
             .then(|| value.trim())
     })?;
-    let value = value
+    let bare = value
         .strip_prefix('"')
-        .and_then(|value| value.strip_suffix('"'))
-        .unwrap_or(value);
-    address(value)
+        .and_then(|value| value.strip_suffix('"'));
+    Some(bare.unwrap_or(value))
 }
 
 /// An address, with or without a port.
@@ -165,7 +201,7 @@ mod tests {
             .fold(Request::get("/").with_peer(peer), |request, value| {
                 request.with_header(name, value)
             });
-        let client = proxies.client(&request).unwrap_or(peer.ip());
+        let client = proxies.say(&request).map_or(peer.ip(), |said| said.client);
         assert_eq!(client, want.parse::<IpAddr>().unwrap(), "{values:?}");
     }
 
@@ -202,6 +238,60 @@ mod tests {
         check(&["proto=http; for = 1.1.1.1"], "1.1.1.1");
         check(&["for=1.1.1.1, for=_hidden"], "10.0.0.1");
         check(&["for=1.1.1.1, proto=http"], "10.0.0.1");
+    }
+
+    #[test]
+    fn the_scheme_is_the_one_of_the_client() {
+        let secure = |field, peer: &str, fields: &[(&str, &str)]| {
+            let trusted = ["10.0.0.0/8".parse().unwrap()];
+            let request = fields.iter().fold(
+                Request::get("/").with_peer(SocketAddr::new(peer.parse().unwrap(), 1)),
+                |request, (name, value)| request.with_header(name, value),
+            );
+            let said = Proxies::new(trusted.to_vec(), field).say(&request);
+            said.and_then(|said| said.secure)
+        };
+        let one = |proto| {
+            let fields = [("X-Forwarded-For", "1.1.1.1"), ("X-Forwarded-Proto", proto)];
+            secure(ForwardedBy::XForwardedFor, "10.0.0.1", &fields)
+        };
+        assert_eq!(one("https"), Some(true));
+        assert_eq!(one("HTTPS"), Some(true));
+        assert_eq!(one("wss"), Some(true));
+        assert_eq!(one("http"), Some(false));
+        // The proxy appends what it sees to what it got.
+        assert_eq!(one("https, http"), Some(false));
+        let two = |proto| {
+            let fields = [
+                ("X-Forwarded-For", "1.1.1.1, 10.0.0.2"),
+                ("X-Forwarded-Proto", proto),
+            ];
+            secure(ForwardedBy::XForwardedFor, "10.0.0.1", &fields)
+        };
+        assert_eq!(two("https, http"), Some(true));
+        assert_eq!(two("https"), Some(true));
+        assert_eq!(two("https, http, https"), Some(false));
+        let none = [("X-Forwarded-For", "1.1.1.1")];
+        assert_eq!(secure(ForwardedBy::XForwardedFor, "10.0.0.1", &none), None);
+        let stranger = [("X-Forwarded-Proto", "https")];
+        assert_eq!(
+            secure(ForwardedBy::XForwardedFor, "9.9.9.9", &stranger),
+            None
+        );
+        let forwarded = |value| {
+            secure(
+                ForwardedBy::Forwarded,
+                "10.0.0.1",
+                &[("Forwarded", value), ("X-Forwarded-Proto", "https")],
+            )
+        };
+        assert_eq!(forwarded("for=1.1.1.1;proto=\"https\""), Some(true));
+        assert_eq!(forwarded("for=1.1.1.1;proto=http"), Some(false));
+        assert_eq!(forwarded("for=1.1.1.1"), None);
+        assert_eq!(
+            forwarded("for=1.1.1.1;proto=https, for=10.0.0.2;proto=http"),
+            Some(true)
+        );
     }
 
     #[test]

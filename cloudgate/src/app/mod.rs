@@ -10,6 +10,7 @@
 
 pub mod cache;
 pub mod client;
+pub mod client_certificate;
 pub mod cookies;
 mod core;
 pub mod download;
@@ -215,7 +216,8 @@ impl App {
 
     /// Believes proxies in these networks, such as `10.0.0.0/8`, when they say who their client is:
     /// [`Request::client`] and [`ClientAddr`](crate::ClientAddr) then give the last address that is
-    /// no such proxy. Without this nobody is believed.
+    /// no such proxy, and [`Request::is_secure`] tells whether that one spoke TLS (`X-Forwarded-Proto`, or `proto` of
+    /// `Forwarded`). Without this nobody is believed. A proxy has to replace what clients claim in `X-Forwarded-Proto`.
     ///
     /// A text that is no network is an error at start.
     #[track_caller]
@@ -327,8 +329,9 @@ impl App {
         if !known {
             scope.application = Some(Arc::clone(&self.core) as Arc<dyn Any + Send + Sync>);
         }
-        if let Some(client) = self.core.proxies.client(request) {
-            request.client = Some(client);
+        if let Some(said) = self.core.proxies.say(request) {
+            request.client = Some(said.client);
+            request.forwarded_secure = said.secure;
         }
     }
 

@@ -30,6 +30,7 @@ use crate::proto::ws::handshake::HandshakeError;
 /// | `Multipart` | 415, 400, 413, 408, 507 or 500 as [`MultipartError::status`] says |
 /// | `NotText` | 400 |
 /// | `WebSocket` | 426, 405 or 400 |
+/// | `NoCertificate` | 403 |
 /// | `Body` | 413, 400 or 408 as [`BodyError::status`] says |
 /// | `MissingState`, `MissingExtension` | 500 |
 #[derive(Debug)]
@@ -70,6 +71,8 @@ pub enum Rejection {
     NotText,
     /// The request asks for no WebSocket, or not as RFC 6455 wants it.
     WebSocket(HandshakeError),
+    /// The client has not said by a certificate who it is.
+    NoCertificate,
     /// The body could not be read.
     Body(BodyError),
     /// A handler takes a State that was not registered; the start of a server would have said so.
@@ -92,6 +95,7 @@ impl Rejection {
             | Rejection::Query { .. }
             | Rejection::JsonSyntax { .. }
             | Rejection::NotText => StatusCode::BAD_REQUEST,
+            Rejection::NoCertificate => StatusCode::FORBIDDEN,
             Rejection::NotJson | Rejection::NotForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Rejection::JsonData { .. } | Rejection::FormData { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
@@ -116,6 +120,9 @@ impl fmt::Display for Rejection {
             }
             Rejection::JsonSyntax { reason } => write!(f, "the body is no JSON: {reason}"),
             Rejection::JsonData { reason } => write!(f, "the JSON does not fit: {reason}"),
+            Rejection::NoCertificate => f.write_str(
+                "a certificate is wanted that says who you are (TLS client certificate)",
+            ),
             Rejection::NotForm => f.write_str(
                 "the body must be a form, with Content-Type: application/x-www-form-urlencoded",
             ),

@@ -25,6 +25,7 @@ pub mod response;
 pub(crate) mod secret;
 pub mod service;
 pub(crate) mod shared_list;
+pub mod tls_session;
 pub mod upgrade;
 
 pub use body::{Body, BodyError, BodySink, BodySource, BodyWriter, RequestBody};
@@ -39,5 +40,6 @@ pub(crate) use pace::Pace;
 pub use request::{Request, RequestHead, Version};
 pub use response::Response;
 pub use service::{Service, StartError};
+pub use tls_session::{ApplicationProtocol, TlsSession};
 pub(crate) use upgrade::{After, Host, Protocol, Tie};
 pub use upgrade::{Duplex, Upgrade, Upgraded};

@@ -10,8 +10,10 @@ use bytes::Bytes;
 use http::{Extensions, Method};
 
 use super::body::RequestBody;
+use super::certificate::Certificate;
 use super::headers::Headers;
 use super::query;
+use super::tls_session::TlsSession;
 
 /// The version of HTTP that a request was made in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,9 +119,13 @@ pub struct Request<'conn> {
     peer: SocketAddr,
     /// The client, where a trusted proxy said who that is.
     pub(crate) client: Option<IpAddr>,
+    /// Whether the client speaks TLS, where a trusted proxy said so or not.
+    pub(crate) forwarded_secure: Option<bool>,
     body: RequestBody<'conn>,
     pub(crate) scope: Scope,
     extensions: Extensions,
+    /// What was agreed on, where it came by TLS.
+    tls: Option<Arc<TlsSession>>,
     /// How many bytes of the path belong to where the service is mounted.
     pub(crate) mounted: usize,
     /// What was sent, where a rewrite has put another path in its place.
@@ -238,12 +244,20 @@ impl<'conn> Request<'conn> {
             head,
             peer,
             client: None,
+            forwarded_secure: None,
             body,
             scope,
             extensions: Extensions::new(),
+            tls: None,
             mounted: 0,
             original: None,
         }
+    }
+
+    /// The same request, come by a connection that speaks TLS or does not.
+    pub(crate) fn by(mut self, tls: Option<Arc<TlsSession>>) -> Request<'conn> {
+        self.tls = tls;
+        self
     }
 
     /// The head, to be kept beyond the request.
@@ -357,6 +371,49 @@ impl<'conn> Request<'conn> {
     /// trusts ([`App::trust_proxies`](crate::App::trust_proxies)) and which named another.
     pub fn client(&self) -> IpAddr {
         self.client.unwrap_or_else(|| self.peer.ip().to_canonical())
+    }
+
+    /// What was agreed on by TLS, where the request came over a connection that speaks it.
+    ///
+    /// ```
+    /// use cloudgate::Request;
+    ///
+    /// fn cipher(request: &mut Request) -> String {
+    ///     match request.tls() {
+    ///         Some(tls) => format!("{} {}", tls.version(), tls.cipher()),
+    ///         None => "none".to_owned(),
+    ///     }
+    /// }
+    /// assert_eq!(cipher(&mut Request::get("/")), "none");
+    /// ```
+    pub fn tls(&self) -> Option<&TlsSession> {
+        self.tls.as_deref()
+    }
+
+    /// The certificate by which the client has said who it is, where the server asks for one
+    /// ([`Tls::client_ca`](crate::Tls::client_ca)); the extractor [`ClientCertificate`](crate::ClientCertificate) gives it
+    /// to a handler that cannot do without.
+    pub fn client_certificate(&self) -> Option<&Certificate> {
+        self.tls()?.client_certificate()
+    }
+
+    /// Whether what the client sends is encrypted on its way: by TLS of this server, or of a proxy which the application
+    /// trusts ([`App::trust_proxies`](crate::App::trust_proxies)) and which says so by `X-Forwarded-Proto: https` or
+    /// `Forwarded: proto=https`.
+    pub fn is_secure(&self) -> bool {
+        self.forwarded_secure.unwrap_or(self.tls.is_some())
+    }
+
+    /// The same request, as if it had come by TLS: for tests.
+    ///
+    /// ```
+    /// use cloudgate::{Request, TlsSession};
+    /// assert!(Request::get("/").with_tls(TlsSession::for_test()).is_secure());
+    /// assert!(!Request::get("/").is_secure());
+    /// ```
+    #[must_use]
+    pub fn with_tls(self, tls: TlsSession) -> Request<'conn> {
+        self.by(Some(Arc::new(tls)))
     }
 
     /// Values that middlewares leave for handlers, one of each type; see

@@ -5,20 +5,19 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use rustls::{ServerConfig, ServerConnection};
-
-use super::tls::Tls;
+use super::tls::engine::{Acceptor, Engine};
+use super::tls::session::{NoSession, Session};
 use super::transport::Plain;
-use crate::message::{Deadline, Duplex};
+use crate::message::{Deadline, Duplex, TlsSession};
 
 /// What a connection has of TLS, while nobody serves it.
 pub(crate) enum Secure {
     /// Nothing: it is plain.
     Plain,
     /// The handshake is still to come.
-    Awaited(Arc<ServerConfig>),
+    Awaited(Arc<dyn Acceptor>),
     /// A session, between two reads, with nothing to write.
-    Session(Box<ServerConnection>),
+    Session(Box<dyn Engine>, Arc<TlsSession>),
 }
 
 impl Secure {
@@ -39,44 +38,63 @@ impl Secure {
 /// A connection of one worker, plain or by TLS.
 pub(crate) enum Stream<S: AsFd + AsRawFd = OwnedFd> {
     Plain(Plain<S>),
-    Tls(Tls<Plain<S>>),
+    Tls(Session<Plain<S>>, Arc<TlsSession>),
 }
 
 impl<S: AsFd + AsRawFd> Stream<S> {
     /// The connection, and its session if it has one; a handshake takes place until `until`.
     ///
     /// # Errors
-    /// As [`Tls::handshake`].
-    pub(crate) fn open(io: Plain<S>, secure: Secure, until: Deadline) -> io::Result<Stream<S>> {
+    /// As [`Session::accept`], with the connection.
+    pub(crate) fn open(
+        io: Plain<S>,
+        secure: Secure,
+        until: Deadline,
+    ) -> Result<Stream<S>, (Plain<S>, NoSession)> {
         Ok(match secure {
             Secure::Plain => Stream::Plain(io),
-            Secure::Awaited(config) => {
-                let mut tls = Tls::accept(io, &config)?;
-                tls.handshake(until)?;
+            Secure::Awaited(acceptor) => {
+                let engine = match acceptor.begin() {
+                    Ok(engine) => engine,
+                    Err(error) => return Err((io, error.into())),
+                };
+                let mut session = Session::new(io, engine);
+                if let Err(error) = session.accept(until) {
+                    return Err((session.into_parts().0, error));
+                }
                 // It has computed for longer than a request takes.
-                tls.yield_turn();
-                Stream::Tls(tls)
+                session.yield_turn();
+                let agreed = Arc::new(session.engine().agreed());
+                Stream::Tls(session, agreed)
             }
-            Secure::Session(session) => Stream::Tls(Tls::resume(io, session)),
+            Secure::Session(engine, agreed) => Stream::Tls(Session::new(io, engine), agreed),
         })
+    }
+
+    /// What was agreed on, where TLS is spoken.
+    pub(crate) fn agreed(&self) -> Option<&Arc<TlsSession>> {
+        match self {
+            Stream::Plain(_) => None,
+            Stream::Tls(_, agreed) => Some(agreed),
+        }
     }
 
     /// Takes it apart, to be put aside.
     pub(crate) fn into_parts(self) -> (S, Secure) {
         match self {
             Stream::Plain(io) => (io.into_socket(), Secure::Plain),
-            Stream::Tls(tls) => {
-                let (io, session) = tls.into_parts();
-                (io.into_socket(), Secure::Session(session))
+            Stream::Tls(session, agreed) => {
+                let (io, engine) = session.into_parts();
+                (io.into_socket(), Secure::Session(engine, agreed))
             }
         }
     }
 
     /// Says that nothing more is sent, where there are words for that.
     pub(crate) fn say_goodbye(&mut self) {
-        if let Stream::Tls(tls) = self {
+        if let Stream::Tls(session, _) = self {
             // Who is gone, or does not read, hears nothing.
-            let _ = tls.say_goodbye();
+            let _ = session.say_goodbye();
         }
     }
 }
@@ -85,56 +103,56 @@ impl<S: AsFd + AsRawFd> Duplex for Stream<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(io) => io.read(buffer),
-            Stream::Tls(io) => io.read(buffer),
+            Stream::Tls(io, _) => io.read(buffer),
         }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(io) => io.write(bytes),
-            Stream::Tls(io) => io.write(bytes),
+            Stream::Tls(io, _) => io.write(bytes),
         }
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Stream::Plain(io) => io.write_vectored(pieces),
-            Stream::Tls(io) => io.write_vectored(pieces),
+            Stream::Tls(io, _) => io.write_vectored(pieces),
         }
     }
 
     fn write_more(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(io) => io.write_more(bytes),
-            Stream::Tls(io) => io.write_more(bytes),
+            Stream::Tls(io, _) => io.write_more(bytes),
         }
     }
 
     fn send_file(&mut self, file: &File, offset: u64, length: u64) -> io::Result<usize> {
         match self {
             Stream::Plain(io) => io.send_file(file, offset, length),
-            Stream::Tls(io) => io.send_file(file, offset, length),
+            Stream::Tls(io, _) => io.send_file(file, offset, length),
         }
     }
 
     fn wait(&mut self, until: Deadline) -> io::Result<()> {
         match self {
             Stream::Plain(io) => io.wait(until),
-            Stream::Tls(io) => io.wait(until),
+            Stream::Tls(io, _) => io.wait(until),
         }
     }
 
     fn yield_turn(&mut self) {
         match self {
             Stream::Plain(io) => io.yield_turn(),
-            Stream::Tls(io) => io.yield_turn(),
+            Stream::Tls(io, _) => io.yield_turn(),
         }
     }
 
     fn close_write(&mut self) -> io::Result<()> {
         match self {
             Stream::Plain(io) => io.close_write(),
-            Stream::Tls(io) => io.close_write(),
+            Stream::Tls(io, _) => io.close_write(),
         }
     }
 }

@@ -17,18 +17,24 @@ use super::conn::{Close, Connection};
 use super::proxied;
 use super::seats::{Seat, Work};
 use super::upgraded::{self, Held, Left, Talk};
-use crate::message::Deadline;
+use crate::message::{ApplicationProtocol, Deadline};
 use crate::net::home::{self, Socket, Waker};
 use crate::net::listener::{Listener, Source};
 use crate::net::park::Parked;
 use crate::net::stream::{Secure, Stream};
-use crate::net::tls::identity::Identity;
+use crate::net::tls::live::Live;
+use crate::net::tls::session::NoSession;
 use crate::net::transport::Plain;
 
 /// What a client gets that finds every seat taken.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\n\r\n\
     503 Service Unavailable: too many connections";
+
+/// What a client gets that speaks plain HTTP where TLS is spoken.
+const WANTS_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 70\r\n\r\n\
+    400 Bad Request: this port speaks TLS: the address begins with https:\n";
 
 /// How long an acceptor rests when the system has no descriptor or memory for a connection.
 const REST: Duration = Duration::from_millis(20);
@@ -79,7 +85,7 @@ impl Parked for Guest {
 pub(super) fn start(
     shared: &Arc<Shared>,
     listener: &Listener,
-    tls: Option<&Identity>,
+    tls: Option<&Arc<Live>>,
     worker: usize,
 ) -> io::Result<Waker> {
     let socket = Socket::at_home(worker, listener.for_worker(worker)?)?;
@@ -100,7 +106,7 @@ struct Acceptor {
     /// A descriptor to give up when there is no other, so that a waiting client can be turned away.
     reserve: Option<File>,
     /// Who it is, where TLS is spoken.
-    tls: Option<Identity>,
+    tls: Option<Arc<Live>>,
     /// Dropped last, when the descriptor above is closed.
     accepting: Accepting,
 }
@@ -178,7 +184,7 @@ impl Acceptor {
 }
 
 /// Gives a new connection a seat and a worker, or turns it away where there is no seat for it.
-fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr, tls: Option<&Identity>) {
+fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr, tls: Option<&Arc<Live>>) {
     let Some(seat) = Seat::take(shared, peer.ip()) else {
         return turn_away(&connection);
     };
@@ -201,7 +207,7 @@ fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr, tls: Optio
         opened,
         served: 0,
         seat,
-        secure: tls.and_then(|identity| Secure::Awaited(Arc::clone(identity.config())).boxed()),
+        secure: tls.and_then(|live| Secure::Awaited(live.current()).boxed()),
         talk: None,
     };
     if let Err(guest) = give_coroutine(guest) {
@@ -316,12 +322,24 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
     let until = Deadline::after(opened, shared.around.rules.head);
     let io = match Stream::open(io, secure, until) {
         Ok(io) => io,
-        Err(error) => {
+        Err((io, NoSession::PlainHttp)) => {
+            log::debug!("no TLS with {peer}: it speaks plain HTTP");
+            answer(&io.into_socket(), WANTS_TLS);
+            return None;
+        }
+        Err((_, NoSession::Failed(error))) => {
             log::debug!("no TLS with {peer}: {error}");
             return None;
         }
     };
-    let mut connection = Connection::resume(io, peer, opened, served);
+    let tls = io.agreed().cloned();
+    let mut connection = match tls
+        .as_ref()
+        .map(|tls| tls.application())
+        .unwrap_or_default()
+    {
+        ApplicationProtocol::Http1 => Connection::resume(io, peer, tls, opened, served),
+    };
     let close = connection.serve(&shared.around);
     let served = connection.served();
     match close {
@@ -361,8 +379,13 @@ fn park(shared: &Shared, guest: Guest, until: Deadline) {
 
 /// Says that the server is full, as far as that goes without waiting.
 fn turn_away(connection: &OwnedFd) {
+    answer(connection, FULL);
+}
+
+/// Sends an answer that is the last one, as far as that goes without waiting.
+fn answer(connection: &OwnedFd, bytes: &[u8]) {
     // Whatever fails here, the client sees the end of the connection.
-    let _ = send(connection, FULL, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    let _ = send(connection, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     let _ = shutdown(connection, Shutdown::Write);
     // Closing with unread bytes would destroy the answer on its way; who sends without end has no
     // claim to it.
@@ -380,9 +403,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_of_a_full_server_states_its_true_length() {
-        let text = std::str::from_utf8(FULL).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}", body.len())));
+    fn answers_without_a_request_state_their_true_length() {
+        for answer in [FULL, WANTS_TLS] {
+            let text = std::str::from_utf8(answer).unwrap();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            assert!(
+                head.ends_with(&format!("Content-Length: {}", body.len())),
+                "{text}"
+            );
+        }
     }
 }

@@ -26,7 +26,8 @@ use super::respond::{self, Exchange};
 use super::settings::Rules;
 use crate::message::request::Head;
 use crate::message::{
-    Body, Deadline, Duplex, Request, RequestBody, RequestHead, Response, Service, Upgrade, Version,
+    Body, Deadline, Duplex, Request, RequestBody, RequestHead, Response, Service, TlsSession,
+    Upgrade, Version,
 };
 use crate::net::deadline::Clock;
 use crate::net::home;
@@ -88,6 +89,8 @@ pub(crate) struct Connection<D> {
     io: D,
     lease: Option<Box<Lease>>,
     peer: SocketAddr,
+    /// What was agreed on by TLS.
+    tls: Option<Arc<TlsSession>>,
     date: Date,
     opened: u64,
     served: u64,
@@ -147,9 +150,16 @@ impl From<io::Error> for Close {
 
 impl<D: Duplex> Connection<D> {
     /// A connection that came at `opened` on the server's clock and has had `served` answers.
-    pub(crate) fn resume(io: D, peer: SocketAddr, opened: u64, served: u64) -> Connection<D> {
+    pub(crate) fn resume(
+        io: D,
+        peer: SocketAddr,
+        tls: Option<Arc<TlsSession>>,
+        opened: u64,
+        served: u64,
+    ) -> Connection<D> {
         Connection {
             io,
+            tls,
             lease: None,
             peer,
             date: Date::new(),
@@ -266,7 +276,8 @@ impl<D: Duplex> Connection<D> {
         };
         body.set_limit(around.rules.body_limit);
         let mut request =
-            Request::assemble(Head::Lent(head), self.peer, body, std::mem::take(scope));
+            Request::assemble(Head::Lent(head), self.peer, body, std::mem::take(scope))
+                .by(self.tls.clone());
         let answer = home::catch_panic(|| around.service.call(&mut request));
         if answer.is_ok() {
             // After a panic it may name applications that were in the middle of something.

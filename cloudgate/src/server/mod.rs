@@ -32,7 +32,7 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::{Error, Result};
 use crate::message::Service;
@@ -40,7 +40,10 @@ use crate::net::deadline::{Clock, WatchList};
 use crate::net::home::{self, Waker};
 use crate::net::listener::{Address, Listener, NO_ADDRESS};
 use crate::net::park::Lot;
-use crate::net::tls::identity::Identity;
+use crate::net::tls::identity_error::IdentityError;
+use crate::net::tls::keeper::Keeper;
+use crate::net::tls::live::{CertificateStatus, Live};
+use crate::net::tls::serving::Tls;
 use crate::net::unix_socket::{SocketFile, UnixSocket};
 use conn::Surroundings;
 use settings::Rules;
@@ -80,8 +83,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    /// Never empty; with who it is, where TLS is spoken.
-    listeners: Vec<(Listener, Option<Identity>)>,
+    /// Never empty; with what TLS takes, where it is spoken.
+    listeners: Vec<(Listener, Option<Arc<Live>>)>,
     settings: Settings,
 }
 
@@ -107,28 +110,28 @@ impl Server {
         Ok(self)
     }
 
-    /// As [`Server::bind`], with TLS: 1.3 and 1.2, HTTP/1.1, sessions that are resumed on any worker.
+    /// As [`Server::bind`], with TLS: as an [`Identity`](crate::Identity), or as [`Tls`] says.
     ///
     /// # Errors
-    /// As [`Server::bind`].
+    /// As [`Server::bind`], and [`Error::Identity`] for what cannot be used.
     pub fn bind_tls(
         address: impl ToSocketAddrs + fmt::Debug,
-        identity: &Identity,
+        tls: impl Into<Tls>,
     ) -> Result<Server> {
-        Server::on(Vec::new()).and_bind_tls(address, identity)
+        Server::on(Vec::new()).and_bind_tls(address, tls)
     }
 
     /// Binds one more address for the same server, with TLS.
     ///
     /// # Errors
-    /// As [`Server::bind`].
+    /// As [`Server::bind_tls`].
     pub fn and_bind_tls(
         mut self,
         address: impl ToSocketAddrs + fmt::Debug,
-        identity: &Identity,
+        tls: impl Into<Tls>,
     ) -> Result<Server> {
-        let listener = tcp(address)?.secure();
-        self.listeners.push((listener, Some(identity.clone())));
+        let live = Live::new(tls.into())?;
+        self.listeners.push((tcp(address)?.secure(), Some(live)));
         Ok(self)
     }
 
@@ -287,9 +290,20 @@ impl Server {
             acceptors: AtomicUsize::new(0),
         });
         let addresses = self.addrs().cloned().collect();
+        let tls: Vec<_> = self
+            .listeners
+            .iter()
+            .filter_map(|(_, tls)| tls.clone())
+            .collect();
+        let keeper = match tls.is_empty() {
+            true => None,
+            false => Some(Keeper::start(tls.clone()).map_err(system("thread for certificates"))?),
+        };
         let mut running = Running {
             shared,
             addresses,
+            tls,
+            _keeper: keeper,
             files: Vec::new(),
             acceptors: Vec::new(),
             workers,
@@ -351,6 +365,9 @@ struct Shared {
 pub struct Running {
     shared: Arc<Shared>,
     addresses: Vec<Address>,
+    tls: Vec<Arc<Live>>,
+    /// Looks after the certificates.
+    _keeper: Option<Keeper>,
     /// The files of Unix sockets that were made here.
     files: Vec<SocketFile>,
     acceptors: Vec<Waker>,
@@ -387,6 +404,28 @@ impl Running {
     /// How many of them are parked: idle, without a coroutine.
     pub fn parked(&self) -> usize {
         self.shared.lot.len()
+    }
+
+    /// The certificates that are shown to those who connect by TLS.
+    pub fn certificates(&self) -> Vec<CertificateStatus> {
+        self.tls
+            .iter()
+            .flat_map(|live| live.certificates())
+            .collect()
+    }
+
+    /// Reads certificates, keys and lists of revoked ones anew from the files that they came from, now and not when it is
+    /// seen that they have changed. Connections that are open go on.
+    ///
+    /// To be called from a plain thread, for it reads from the disk.
+    ///
+    /// # Errors
+    /// [`IdentityError`] for the first that cannot be used; what that port had stays.
+    pub fn reload_tls(&self) -> std::result::Result<(), IdentityError> {
+        let now = SystemTime::now();
+        // A fault of one port is none of the others.
+        let reloaded: Vec<_> = self.tls.iter().map(|live| live.reload(now)).collect();
+        reloaded.into_iter().collect()
     }
 
     /// Ends the server: accepts nothing more, closes idle connections, lets active ones finish for

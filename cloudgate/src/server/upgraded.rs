@@ -98,13 +98,10 @@ impl Talk {
         *self.tie.lock() = Place::Busy(Arc::clone(socket.get()), waker.clone());
         let plain = Plain::new(socket, shared.list.register(waker));
         let around = &shared.around;
-        let mut io = match Stream::open(plain, secure, Deadline::NEVER) {
-            Ok(io) => io,
-            Err(error) => {
-                log::debug!("an upgraded connection cannot go on: {error}");
-                *self.tie.lock() = Place::Away;
-                return Left::Over;
-            }
+        // It has its session already, so that nothing can fail.
+        let Ok(mut io) = Stream::open(plain, secure, Deadline::NEVER) else {
+            *self.tie.lock() = Place::Away;
+            return Left::Over;
         };
         loop {
             let host = HostOf {

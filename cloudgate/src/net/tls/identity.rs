@@ -1,19 +1,23 @@
 //! Who does a server say that it is?
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::version::{TLS12, TLS13};
+use rustls::sign::CertifiedKey;
+
+use super::identity_error::IdentityError;
+use crate::message::Certificate;
 
 /// The largest file of certificates or of a key that is read, in bytes.
-const LARGEST: u64 = 1 << 20;
+pub(crate) const LARGEST: u64 = 1 << 20;
 
 /// A certificate with its chain, and its private key: what a server shows to those who connect by TLS.
 ///
@@ -25,90 +29,56 @@ const LARGEST: u64 = 1 << 20;
 ///     .serve(App::new().get("/", || "hello"))?;
 /// # Ok::<(), cloudgate::Error>(())
 /// ```
+///
+/// While a server runs, one that came from files is read again when they change: see [`Tls`](crate::Tls).
 #[derive(Clone)]
-pub struct Identity {
-    config: Arc<ServerConfig>,
-    certificates: usize,
+pub struct Identity(Arc<Known>);
+
+struct Known {
+    source: Source,
+    certified: Arc<CertifiedKey>,
+    /// The private key as it was read.
+    #[cfg(feature = "native-tls")]
+    key: PrivateKeyDer<'static>,
+    /// What the server's own certificate says.
+    certificate: Certificate,
+    /// What people call the place where it is.
+    place: String,
+    /// What the files were like before they were read.
+    stamps: Vec<Stamp>,
 }
 
-/// Why a certificate and a key cannot be used.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum IdentityError {
-    /// A file cannot be read.
-    Unreadable {
-        /// Which one.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// There is no certificate in PEM form.
-    NoCertificate {
-        /// Where one should be.
-        place: String,
-    },
-    /// There is no private key in PEM form.
-    NoKey {
-        /// Where one should be.
-        place: String,
-    },
-    /// The private key is encrypted.
-    EncryptedKey {
-        /// Where it is.
-        place: String,
-    },
-    /// What is there is no PEM, or a certificate or key that cannot be understood.
-    Malformed {
-        /// Where it is.
-        place: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The key is not that of the certificate.
-    Mismatch {
-        /// Where the certificate is.
-        certificate: String,
-        /// Where the key is.
-        key: String,
-    },
+/// Where it came from.
+enum Source {
+    Memory,
+    PemFiles { certificate: PathBuf, key: PathBuf },
 }
 
-impl fmt::Display for IdentityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IdentityError::Unreadable { path, source } => {
-                write!(f, "{} cannot be read: {source}", path.display())
-            }
-            IdentityError::NoCertificate { place } => write!(
-                f,
-                "{place} holds no certificate in PEM form, which begins with -----BEGIN CERTIFICATE-----"
-            ),
-            IdentityError::NoKey { place } => write!(
-                f,
-                "{place} holds no private key in PEM form, which begins with -----BEGIN PRIVATE KEY-----"
-            ),
-            IdentityError::EncryptedKey { place } => write!(
-                f,
-                "the key in {place} is encrypted; `openssl pkey -in key.pem -out plain.pem` writes it without a password"
-            ),
-            IdentityError::Malformed { place, reason } => {
-                write!(f, "{place} cannot be understood: {reason}")
-            }
-            IdentityError::Mismatch { certificate, key } => write!(
-                f,
-                "the key in {key} is not the one of the certificate in {certificate}"
-            ),
-        }
+/// What tells one state of a file from another: device, inode, length, and the times of its change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(Option<[i64; 7]>);
+
+impl Stamp {
+    /// The file behind every link; one that is not there has a stamp as well.
+    pub(crate) fn of(path: &Path) -> Stamp {
+        Stamp(fs::metadata(path).ok().map(|data| {
+            [
+                data.dev() as i64,
+                data.ino() as i64,
+                data.size() as i64,
+                data.mtime(),
+                data.mtime_nsec(),
+                data.ctime(),
+                data.ctime_nsec(),
+            ]
+        }))
     }
 }
 
-impl std::error::Error for IdentityError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            IdentityError::Unreadable { source, .. } => Some(source),
-            _ => None,
-        }
-    }
+/// A chain, the server's own certificate first, and the key of that.
+pub(crate) struct Material {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
 }
 
 impl Identity {
@@ -121,11 +91,11 @@ impl Identity {
         certificate: impl AsRef<Path>,
         key: impl AsRef<Path>,
     ) -> Result<Identity, IdentityError> {
-        let (certificate, key) = (certificate.as_ref(), key.as_ref());
-        let chain = read(certificate)?;
-        let secret = read(key)?;
-        let place = |path: &Path| path.display().to_string();
-        Identity::new(&chain, &place(certificate), &secret, &place(key))
+        let source = Source::PemFiles {
+            certificate: certificate.as_ref().to_owned(),
+            key: key.as_ref().to_owned(),
+        };
+        source.read(SystemTime::now())
     }
 
     /// As [`Identity::from_pem_files`], of what was read already.
@@ -133,66 +103,203 @@ impl Identity {
     /// # Errors
     /// As [`Identity::from_pem_files`].
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Identity, IdentityError> {
-        Identity::new(certificate, "the certificate", key, "the key")
+        let places = ("the certificate", "the key");
+        let material = parse_pem(certificate, places.0, key, places.1)?;
+        let now = SystemTime::now();
+        Identity::new(Source::Memory, material, places, Vec::new(), now)
+    }
+
+    /// The server's own certificate.
+    pub fn certificate(&self) -> &Certificate {
+        &self.0.certificate
     }
 
     fn new(
-        chain: &[u8],
-        chain_place: &str,
-        key: &[u8],
-        key_place: &str,
+        source: Source,
+        material: Material,
+        (place, key_place): (&str, &str),
+        stamps: Vec<Stamp>,
+        now: SystemTime,
     ) -> Result<Identity, IdentityError> {
-        let malformed = |place: &str, reason: &dyn fmt::Display| IdentityError::Malformed {
+        let Material { chain, key } = material;
+        let malformed = |place: &str, reason: String| IdentityError::Malformed {
             place: place.to_owned(),
-            reason: reason.to_string(),
+            reason,
         };
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
-            .collect::<Result<_, _>>()
-            .map_err(|error| malformed(chain_place, &error))?;
-        if chain.is_empty() {
+        let Some(own) = chain.first() else {
             return Err(IdentityError::NoCertificate {
-                place: chain_place.to_owned(),
+                place: place.to_owned(),
             });
-        }
-        let secret = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-            pem::Error::NoItemsFound if holds_encrypted_key(key) => IdentityError::EncryptedKey {
-                place: key_place.to_owned(),
-            },
-            pem::Error::NoItemsFound => IdentityError::NoKey {
-                place: key_place.to_owned(),
-            },
-            other => malformed(key_place, &other),
-        })?;
-        let certificates = chain.len();
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(|error| malformed("the configuration of TLS", &error))?;
-        let mut config = builder
-            .with_no_client_auth()
-            .with_single_cert(chain, secret)
-            .map_err(|error| match error {
+        };
+        let certificate =
+            Certificate::from_der(own).map_err(|error| malformed(place, error.to_string()))?;
+        let provider = ring::default_provider();
+        let certified = CertifiedKey::from_der(chain, key.clone_key(), &provider).map_err(
+            |error| match error {
                 rustls::Error::InconsistentKeys(_) => IdentityError::Mismatch {
-                    certificate: chain_place.to_owned(),
+                    certificate: place.to_owned(),
                     key: key_place.to_owned(),
                 },
                 rustls::Error::InvalidCertificate(reason) => {
-                    malformed(chain_place, &format_args!("{reason:?}"))
+                    malformed(place, format!("{reason:?}"))
                 }
-                other => malformed(key_place, &other),
-            })?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        // Whichever worker a client comes back to, the ticket that it brings is good there.
-        config.ticketer =
-            ring::Ticketer::new().map_err(|error| malformed("the configuration of TLS", &error))?;
-        Ok(Identity {
-            config: Arc::new(config),
-            certificates,
-        })
+                other => malformed(key_place, other.to_string()),
+            },
+        )?;
+        in_time(&certificate, place, now)?;
+        Ok(Identity(Arc::new(Known {
+            source,
+            certified: Arc::new(certified),
+            #[cfg(feature = "native-tls")]
+            key,
+            certificate,
+            place: place.to_owned(),
+            stamps,
+        })))
     }
 
-    pub(crate) fn config(&self) -> &Arc<ServerConfig> {
-        &self.config
+    pub(crate) fn certified(&self) -> &Arc<CertifiedKey> {
+        &self.0.certified
     }
+
+    /// The private key as it was read.
+    #[cfg(feature = "native-tls")]
+    pub(crate) fn key(&self) -> &PrivateKeyDer<'static> {
+        &self.0.key
+    }
+
+    /// What people call the place where it is.
+    pub(crate) fn place(&self) -> &str {
+        &self.0.place
+    }
+
+    /// What the files are like now, where that is not what they were like when they were read.
+    pub(crate) fn changed(&self) -> Option<Vec<Stamp>> {
+        let now = self.0.source.stamps();
+        (now != self.0.stamps).then_some(now)
+    }
+
+    /// Reads it anew from where it came.
+    ///
+    /// # Errors
+    /// As at first.
+    pub(crate) fn read_again(&self, now: SystemTime) -> Result<Identity, IdentityError> {
+        if matches!(self.0.source, Source::Memory) {
+            return Ok(self.clone());
+        }
+        self.0.source.read(now)
+    }
+}
+
+impl Source {
+    fn files(&self) -> Vec<&Path> {
+        match self {
+            Source::Memory => Vec::new(),
+            Source::PemFiles { certificate, key } => vec![certificate, key],
+        }
+    }
+
+    fn stamps(&self) -> Vec<Stamp> {
+        self.files().into_iter().map(Stamp::of).collect()
+    }
+
+    fn read(&self, now: SystemTime) -> Result<Identity, IdentityError> {
+        // Before they are read, so that what changes meanwhile is seen to have changed.
+        let stamps = self.stamps();
+        match self {
+            Source::Memory => Err(IdentityError::NoCertificate {
+                place: "the memory".to_owned(),
+            }),
+            Source::PemFiles { certificate, key } => {
+                let (chain, secret) = (read(certificate)?, read(key)?);
+                let place = |path: &Path| path.display().to_string();
+                let (chain_place, key_place) = (place(certificate), place(key));
+                let material = parse_pem(&chain, &chain_place, &secret, &key_place)?;
+                let source = Source::PemFiles {
+                    certificate: certificate.clone(),
+                    key: key.clone(),
+                };
+                Identity::new(source, material, (&chain_place, &key_place), stamps, now)
+            }
+        }
+    }
+}
+
+/// Refuses a certificate out of its time (RFC 5280 section 4.1.2.5).
+fn in_time(certificate: &Certificate, place: &str, now: SystemTime) -> Result<(), IdentityError> {
+    let (place, subject) = (place.to_owned(), called(certificate));
+    if let Ok(ago) = now.duration_since(certificate.valid_until())
+        && !ago.is_zero()
+    {
+        let at = certificate.valid_until();
+        return Err(IdentityError::Expired {
+            place,
+            subject,
+            at,
+            ago,
+        });
+    }
+    if now < certificate.valid_from() {
+        let at = certificate.valid_from();
+        return Err(IdentityError::NotYetValid { place, subject, at });
+    }
+    Ok(())
+}
+
+/// How people know a certificate: by the first host that it is for.
+pub(crate) fn called(certificate: &Certificate) -> String {
+    match certificate.names().first() {
+        Some(name) => name.clone(),
+        None => certificate.subject().to_owned(),
+    }
+}
+
+/// Reads a chain and a key in PEM form (RFC 7468).
+///
+/// # Errors
+/// [`IdentityError`] with the place.
+pub(crate) fn parse_pem(
+    chain: &[u8],
+    chain_place: &str,
+    key: &[u8],
+    key_place: &str,
+) -> Result<Material, IdentityError> {
+    let chain = parse_certificates(chain, chain_place)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+        pem::Error::NoItemsFound if holds_encrypted_key(key) => IdentityError::EncryptedKey {
+            place: key_place.to_owned(),
+        },
+        pem::Error::NoItemsFound => IdentityError::NoKey {
+            place: key_place.to_owned(),
+        },
+        other => IdentityError::Malformed {
+            place: key_place.to_owned(),
+            reason: other.to_string(),
+        },
+    })?;
+    Ok(Material { chain, key })
+}
+
+/// Reads certificates in PEM form, of which there is at least one.
+///
+/// # Errors
+/// [`IdentityError`] with the place.
+pub(crate) fn parse_certificates(
+    pem: &[u8],
+    place: &str,
+) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| IdentityError::Malformed {
+            place: place.to_owned(),
+            reason: error.to_string(),
+        })?;
+    if chain.is_empty() {
+        return Err(IdentityError::NoCertificate {
+            place: place.to_owned(),
+        });
+    }
+    Ok(chain)
 }
 
 fn holds_encrypted_key(pem: &[u8]) -> bool {
@@ -201,32 +308,42 @@ fn holds_encrypted_key(pem: &[u8]) -> bool {
     memchr::memmem::find(pem, marker).is_some() || memchr::memmem::find(pem, old).is_some()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
+/// Reads a file of certificates or of a key.
+///
+/// # Errors
+/// [`IdentityError::Unreadable`], also where it is larger than such a file is.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
     let unreadable = |source| IdentityError::Unreadable {
         path: path.to_owned(),
         source,
     };
-    let length = fs::metadata(path).map_err(unreadable)?.len();
-    if length > LARGEST {
-        let source = io::Error::other(format!(
-            "it has {length} bytes, more than a certificate has"
-        ));
-        return Err(unreadable(source));
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(unreadable(io::Error::other(
+            "it has over a mebibyte, more than a certificate has",
+        )));
     }
-    fs::read(path).map_err(unreadable)
+    Ok(bytes)
 }
 
 /// The key is not shown.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")
-            .field("certificates", &self.certificates)
+            .field("certificate", &self.0.certificate)
+            .field("chain", &self.0.certified.cert.len())
             .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn made() -> (String, String) {
@@ -246,7 +363,9 @@ mod tests {
         assert!(Identity::from_pem(certificate.as_bytes(), key.as_bytes()).is_ok());
         let both = format!("{key}{certificate}");
         let identity = Identity::from_pem(both.as_bytes(), both.as_bytes()).unwrap();
-        assert_eq!(format!("{identity:?}"), "Identity { certificates: 1, .. }");
+        assert_eq!(identity.certificate().names(), ["localhost"]);
+        let shown = format!("{identity:?}");
+        assert!(shown.contains("localhost") && shown.contains("chain: 1, .."));
     }
 
     #[test]
@@ -270,6 +389,34 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_out_of_its_time_is_refused() {
+        let (certificate, key) = made();
+        let made = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+        let own = made.certificate();
+        let (from, until) = (own.valid_from(), own.valid_until());
+        let second = Duration::from_secs(1);
+        assert!(in_time(own, "a.pem", from).is_ok() && in_time(own, "a.pem", until).is_ok());
+        assert_eq!(
+            in_time(own, "a.pem", from - second)
+                .unwrap_err()
+                .to_string(),
+            format!(
+                "the certificate in a.pem (localhost) is not valid before {}; is the clock of this machine right?",
+                httpdate::fmt_http_date(from)
+            )
+        );
+        assert_eq!(
+            in_time(own, "a.pem", until + 2 * 86_400 * second)
+                .unwrap_err()
+                .to_string(),
+            format!(
+                "the certificate in a.pem (localhost) has expired 2 days ago, on {}; put a renewed one in its place",
+                httpdate::fmt_http_date(until)
+            )
+        );
+    }
+
+    #[test]
     fn a_file_that_is_not_there_is_named() {
         let error = Identity::from_pem_files("/nowhere/cert.pem", "/nowhere/key.pem").unwrap_err();
         assert!(
@@ -280,11 +427,36 @@ mod tests {
         );
         let folder = tempfile::tempdir().unwrap();
         let large = folder.path().join("large.pem");
-        fs::write(&large, vec![b'x'; LARGEST as usize + 1]).unwrap();
+        fs::write(&large, vec![b'\n'; LARGEST as usize + 1]).unwrap();
         let error = Identity::from_pem_files(&large, &large).unwrap_err();
         assert!(
             error.to_string().contains("more than a certificate has"),
             "{error}"
         );
+        fs::write(&large, vec![b'\n'; LARGEST as usize]).unwrap();
+        let error = Identity::from_pem_files(&large, &large).unwrap_err();
+        assert!(
+            matches!(error, IdentityError::NoCertificate { .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_change_of_its_files_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("both.pem");
+        let (certificate, key) = made();
+        fs::write(&path, format!("{certificate}{key}")).unwrap();
+        let identity = Identity::from_pem_files(&path, &path).unwrap();
+        assert_eq!(identity.changed(), None);
+        let (certificate, key) = made();
+        fs::write(folder.path().join("new"), format!("{certificate}{key}")).unwrap();
+        fs::rename(folder.path().join("new"), &path).unwrap();
+        assert!(identity.changed().is_some());
+        let again = identity.read_again(SystemTime::now()).unwrap();
+        assert_eq!(again.changed(), None);
+        assert_ne!(again.certificate(), identity.certificate());
+        fs::remove_file(&path).unwrap();
+        assert!(again.changed().is_some() && again.read_again(SystemTime::now()).is_err());
     }
 }

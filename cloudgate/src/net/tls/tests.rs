@@ -1,12 +1,16 @@
 //! Do bytes come over TLS as they were sent, and is it told when they were cut off?
 
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 
-use super::*;
+use super::engine::Acceptor;
+use super::session::{NoSession, Session};
+use crate::message::{Deadline, Duplex};
 use crate::proto::pipe::Pipe;
 
 /// A pipe whose reads and writes wait, as a client's do.
@@ -63,13 +67,13 @@ type Client = StreamOwned<ClientConnection, Blocking>;
 /// A client, and a server that runs on a thread over a pipe of this capacity.
 fn pair<T: Send + 'static>(
     capacity: usize,
-    serve: impl FnOnce(Tls<Pipe>) -> T + Send + 'static,
+    serve: impl FnOnce(Session<Pipe>) -> T + Send + 'static,
 ) -> (Client, JoinHandle<T>) {
     let (server, client) = configs();
     let (ours, theirs) = Pipe::pair(capacity);
     let serving = std::thread::spawn(move || {
-        let mut tls = Tls::accept(ours, &server).unwrap();
-        tls.handshake(Deadline::at(10_000)).unwrap();
+        let mut tls = Session::new(ours, server.begin().unwrap());
+        tls.accept(Deadline::at(10_000)).unwrap();
         serve(tls)
     });
     let name = ServerName::try_from("localhost").unwrap();
@@ -178,7 +182,7 @@ fn a_session_goes_on_where_it_was_put_aside() {
                 Ok(other) => panic!("{other}"),
                 Err(_) => {
                     let (io, session) = tls.into_parts();
-                    tls = Tls::resume(io, session);
+                    tls = Session::new(io, session);
                     tls.wait(Deadline::NEVER).unwrap();
                 }
             }
@@ -199,17 +203,29 @@ fn a_handshake_has_its_time_and_its_rules() {
     let (ours, theirs) = Pipe::pair(1 << 20);
     let config = Arc::clone(&server);
     let serving = std::thread::spawn(move || {
-        let mut tls = Tls::accept(ours, &config).unwrap();
-        tls.handshake(Deadline::at(10_000)).unwrap_err().kind()
+        let mut tls = Session::new(ours, config.begin().unwrap());
+        match tls.accept(Deadline::at(10_000)).unwrap_err() {
+            NoSession::Failed(error) => error.kind(),
+            NoSession::PlainHttp => panic!("nothing was said"),
+        }
     });
     theirs.advance(10_000);
     assert_eq!(serving.join().unwrap(), ErrorKind::TimedOut);
 
     let (ours, mut theirs) = Pipe::pair(1 << 20);
     theirs.write(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    let mut tls = Tls::accept(ours, &server).unwrap();
-    let error = tls.handshake(Deadline::at(10_000)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    let mut tls = Session::new(ours, server.begin().unwrap());
+    let error = tls.accept(Deadline::at(10_000)).unwrap_err();
+    assert!(matches!(error, NoSession::PlainHttp), "{error:?}");
+
+    let (ours, mut theirs) = Pipe::pair(1 << 20);
+    theirs.write(&[0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0]).unwrap();
+    let mut tls = Session::new(ours, server.begin().unwrap());
+    let error = tls.accept(Deadline::at(10_000)).unwrap_err();
+    assert!(
+        matches!(&error, NoSession::Failed(error) if error.kind() == ErrorKind::InvalidData),
+        "{error:?}"
+    );
     // An alert says so.
     let mut alert = [0; 16];
     assert_eq!(theirs.read(&mut alert).unwrap(), 7);

@@ -178,7 +178,7 @@ impl Case {
         let peer = "192.0.2.7:4711".parse().unwrap();
         let (mut served, mut parked) = (0, 0);
         let close = loop {
-            let mut connection = Connection::resume(Wire(&script), peer, 0, served);
+            let mut connection = Connection::resume(Wire(&script), peer, None, 0, served);
             match connection.serve(&around) {
                 Close::Quiet(until) => {
                     parked += 1;

@@ -1,0 +1,220 @@
+//! How do new certificates come into a server that runs?
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use rustc_hash::FxHashMap;
+
+use super::engine::Acceptor;
+use super::identity::{Stamp, called};
+use super::identity_error::{IdentityError, span};
+use super::serving::{Tickets, Tls, tickets};
+use crate::message::Certificate;
+
+/// How long before a certificate expires the log says so, in days: each once.
+const WARNINGS: [u64; 3] = [30, 7, 1];
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// After how many looks without another change files that cannot be used are spoken of: until then another half of them
+/// may be on its way.
+const COMPLAIN_AFTER: u32 = 4;
+
+/// After how many looks files that could not be used are tried again although they did not change: a descriptor may have
+/// been lacking.
+const TRY_AGAIN_AFTER: u32 = 60;
+
+/// TLS of one port, with what its files hold now.
+pub(crate) struct Live {
+    current: RwLock<Arc<dyn Acceptor>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    tls: Tls,
+    tickets: Tickets,
+    /// What changed files are like, and for how many looks they have been like that.
+    changed: Option<(Vec<Option<Vec<Stamp>>>, u32)>,
+    /// Why what the files hold now is not in use.
+    problem: Option<String>,
+    /// How many of the warnings a certificate has had, by its fingerprint.
+    warned: FxHashMap<String, usize>,
+}
+
+/// A certificate that a server shows, and whether a newer one could not be taken.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CertificateStatus {
+    /// What it says.
+    pub certificate: Certificate,
+    /// Where it came from: a file, or `the certificate` for one that was given as bytes.
+    pub place: String,
+    /// Why what the files hold now is not in use, if they have changed to something that cannot be.
+    pub problem: Option<String>,
+}
+
+impl CertificateStatus {
+    /// For how long the certificate is still valid; zero where it has expired.
+    pub fn remaining(&self) -> Duration {
+        let until = self.certificate.valid_until();
+        until.duration_since(SystemTime::now()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state().tls.fmt(f)
+    }
+}
+
+impl Live {
+    /// TLS as it is described.
+    ///
+    /// # Errors
+    /// [`IdentityError`] for what cannot be used.
+    pub(crate) fn new(tls: Tls) -> Result<Arc<Live>, IdentityError> {
+        let tickets = tickets()?;
+        let acceptor = tls.acceptor(&tickets)?;
+        Ok(Arc::new(Live {
+            current: RwLock::new(acceptor),
+            state: Mutex::new(State {
+                tls,
+                tickets,
+                changed: None,
+                problem: None,
+                warned: FxHashMap::default(),
+            }),
+        }))
+    }
+
+    /// What the next connection gets.
+    pub(crate) fn current(&self) -> Arc<dyn Acceptor> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is shown.
+    pub(crate) fn certificates(&self) -> Vec<CertificateStatus> {
+        let state = self.state();
+        let identities = state.tls.identities.iter();
+        identities
+            .map(|(_, identity)| CertificateStatus {
+                certificate: identity.certificate().clone(),
+                place: identity.place().to_owned(),
+                problem: state.problem.clone(),
+            })
+            .collect()
+    }
+
+    /// Takes what the files hold now.
+    ///
+    /// # Errors
+    /// [`IdentityError`] for what cannot be used; then everything stays as it was.
+    pub(crate) fn reload(&self, now: SystemTime) -> Result<(), IdentityError> {
+        let mut state = self.state();
+        let taken = self.take(&mut state, now);
+        state.problem = taken.as_ref().err().map(ToString::to_string);
+        taken
+    }
+
+    /// Takes what has changed, and warns of what expires. To be called about once a second by a thread that may block.
+    pub(crate) fn look(&self, now: SystemTime) {
+        let mut state = self.state();
+        self.follow_files(&mut state, now);
+        state.warn(now);
+    }
+
+    fn follow_files(&self, state: &mut State, now: SystemTime) {
+        let Some(files) = state.tls.changed() else {
+            state.changed = None;
+            state.problem = None;
+            return;
+        };
+        let looks = match state.changed.take() {
+            Some((known, looks)) if known == files => looks.saturating_add(1),
+            _ => 0,
+        };
+        state.changed = Some((files, looks));
+        // Who writes a file, and then another, is given the time for that.
+        if looks != 1 && looks != COMPLAIN_AFTER && (looks == 0 || looks % TRY_AGAIN_AFTER != 0) {
+            return;
+        }
+        match self.take(state, now) {
+            Ok(()) => {
+                let names = state.tls.identities.iter();
+                let names: Vec<_> = names
+                    .map(|(_, identity)| called(identity.certificate()))
+                    .collect();
+                log::info!(
+                    "new connections see the new certificate of {}",
+                    names.join(", ")
+                );
+                state.changed = None;
+                state.problem = None;
+            }
+            Err(error) if looks >= COMPLAIN_AFTER => {
+                let error = error.to_string();
+                if state.problem.as_ref() != Some(&error) {
+                    log::error!("what TLS is served with stays as it was: {error}");
+                    state.problem = Some(error);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn take(&self, state: &mut State, now: SystemTime) -> Result<(), IdentityError> {
+        let tls = state.tls.read_again(now)?;
+        if tls.clients.is_some() {
+            // A session remembers a client that may not be let in any more.
+            state.tickets = tickets()?;
+        }
+        let acceptor = tls.acceptor(&state.tickets)?;
+        state.tls = tls;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn warn(&mut self, now: SystemTime) {
+        for (_, identity) in &self.tls.identities {
+            let certificate = identity.certificate();
+            let remaining = certificate.valid_until().duration_since(now);
+            let left = remaining.unwrap_or_default();
+            let due = WARNINGS
+                .iter()
+                .filter(|days| left <= DAY * **days as u32)
+                .count()
+                + usize::from(left.is_zero());
+            let fingerprint = certificate.fingerprint().to_owned();
+            let warned = self.warned.entry(fingerprint).or_default();
+            if due <= *warned {
+                continue;
+            }
+            *warned = due;
+            let (name, place) = (called(certificate), identity.place());
+            if left.is_zero() {
+                log::error!(
+                    "the certificate of {name} in {place} has expired: clients refuse to connect; put a renewed one in its place"
+                );
+            } else {
+                log::warn!(
+                    "the certificate of {name} in {place} expires in {}, on {}; put a renewed one in its place, which is taken without a restart",
+                    span(left),
+                    httpdate::fmt_http_date(certificate.valid_until())
+                );
+            }
+        }
+        let identities = &self.tls.identities;
+        self.warned.retain(|fingerprint, _| {
+            identities
+                .iter()
+                .any(|(_, identity)| identity.certificate().fingerprint() == fingerprint)
+        });
+    }
+}
