@@ -20,6 +20,13 @@ mod hub;
 mod listeners;
 mod load;
 mod middleware;
+#[cfg(feature = "native-tls")]
+#[allow(
+    clippy::duplicate_mod,
+    reason = "the same tests, by another library of TLS"
+)]
+#[path = "tls.rs"]
+mod native_tls;
 mod origin;
 mod parking;
 mod program;

@@ -1,4 +1,6 @@
 //! Is everything that goes over a plain connection the same over TLS?
+//!
+//! With the feature `native-tls` all of it is tested a second time, by that library.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -71,7 +73,7 @@ fn start_with(app: App, change: impl FnOnce(&mut Settings)) -> Secure {
     settings.workers.workers = settings.workers.workers.max(2);
     settings.timeouts.park = Duration::from_millis(50);
     change(&mut settings);
-    let server = Server::bind_tls("127.0.0.1:0", &identity)
+    let server = Server::bind_tls("127.0.0.1:0", by_the_library_of_these_tests(identity))
         .expect("a free port")
         .with_settings(settings)
         .serve(app)
@@ -88,6 +90,16 @@ fn start_with(app: App, change: impl FnOnce(&mut Settings)) -> Secure {
         server,
         config: Arc::new(config),
     }
+}
+
+/// TLS by rustls, or by native-tls where this is the module of that name.
+fn by_the_library_of_these_tests(identity: Identity) -> cloudgate::Tls {
+    let tls = cloudgate::Tls::new(identity);
+    #[cfg(feature = "native-tls")]
+    if module_path!().ends_with("native_tls") {
+        return tls.native();
+    }
+    tls
 }
 
 impl Secure {
