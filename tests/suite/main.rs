@@ -43,6 +43,7 @@ mod test_socket;
 mod time_limit;
 mod timeouts;
 mod tls;
+mod tls_identities;
 mod torture;
 mod traversal;
 mod uploads;

@@ -20,13 +20,18 @@ use super::identity_error::IdentityError;
 /// request. The handler finds it in [`Request::client_certificate`](crate::Request::client_certificate).
 ///
 /// ```no_run
-/// use cloudgate::{App, ClientCa, ClientCertificate, Identity, Server, Tls};
+/// use cloudgate::{App, ClientCa, ClientCertificate, Identity, Server, Tls, route};
 ///
-/// let clients = ClientCa::from_pem_file("clients-ca.pem")?;
-/// let tls = Tls::new(Identity::from_pem_files("cert.pem", "key.pem")?).client_ca(clients);
-/// let app = App::new().get("/me", |ClientCertificate(me): ClientCertificate| me.subject().to_owned());
-/// let server = Server::bind_tls("0.0.0.0:443", tls)?.serve(app)?;
-/// # Ok::<(), cloudgate::Error>(())
+/// #[route("/whoami")]
+/// fn who(ClientCertificate(me): ClientCertificate) -> String {
+///     me.subject().to_owned()
+/// }
+///
+/// fn main() -> cloudgate::Result<()> {
+///     let clients = ClientCa::from_pem_file("clients-ca.pem")?;
+///     let tls = Tls::new(Identity::from_pem_files("cert.pem", "key.pem")?).client_ca(clients);
+///     App::gather().run_on(Server::bind_tls("0.0.0.0:443", tls)?)
+/// }
 /// ```
 ///
 /// It is signed by one of these, by a chain that the client sends along, in its time, and for TLS clients if it says what

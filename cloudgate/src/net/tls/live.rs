@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use log::Level;
 use rustc_hash::FxHashMap;
 
 use super::engine::Acceptor;
@@ -13,7 +14,7 @@ use super::serving::{Tickets, Tls, tickets};
 use crate::message::Certificate;
 
 /// How long before a certificate expires the log says so, in days: each once.
-const WARNINGS: [u64; 3] = [30, 7, 1];
+const WARNINGS: [u32; 3] = [30, 7, 1];
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -121,7 +122,11 @@ impl Live {
     pub(crate) fn look(&self, now: SystemTime) {
         let mut state = self.state();
         self.follow_files(&mut state, now);
-        state.warn(now);
+        let said = state.warnings(now);
+        drop(state);
+        for (level, text) in said {
+            log::log!(level, "{text}");
+        }
     }
 
     fn follow_files(&self, state: &mut State, now: SystemTime) {
@@ -181,16 +186,15 @@ impl Live {
 }
 
 impl State {
-    fn warn(&mut self, now: SystemTime) {
+    /// What is to be said about certificates that expire, each but once.
+    fn warnings(&mut self, now: SystemTime) -> Vec<(Level, String)> {
+        let mut said = Vec::new();
         for (_, identity) in &self.tls.identities {
             let certificate = identity.certificate();
-            let remaining = certificate.valid_until().duration_since(now);
-            let left = remaining.unwrap_or_default();
-            let due = WARNINGS
-                .iter()
-                .filter(|days| left <= DAY * **days as u32)
-                .count()
-                + usize::from(left.is_zero());
+            let until = certificate.valid_until();
+            let left = until.duration_since(now).unwrap_or_default();
+            let days = WARNINGS.iter().filter(|days| left <= DAY * **days);
+            let due = days.count() + usize::from(left.is_zero());
             let fingerprint = certificate.fingerprint().to_owned();
             let warned = self.warned.entry(fingerprint).or_default();
             if due <= *warned {
@@ -198,17 +202,17 @@ impl State {
             }
             *warned = due;
             let (name, place) = (called(certificate), identity.place());
-            if left.is_zero() {
-                log::error!(
+            said.push(if left.is_zero() {
+                (Level::Error, format!(
                     "the certificate of {name} in {place} has expired: clients refuse to connect; put a renewed one in its place"
-                );
+                ))
             } else {
-                log::warn!(
+                (Level::Warn, format!(
                     "the certificate of {name} in {place} expires in {}, on {}; put a renewed one in its place, which is taken without a restart",
                     span(left),
-                    httpdate::fmt_http_date(certificate.valid_until())
-                );
-            }
+                    httpdate::fmt_http_date(until)
+                ))
+            });
         }
         let identities = &self.tls.identities;
         self.warned.retain(|fingerprint, _| {
@@ -216,5 +220,54 @@ impl State {
                 .iter()
                 .any(|(_, identity)| identity.certificate().fingerprint() == fingerprint)
         });
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::identity::Identity;
+    use super::*;
+
+    #[test]
+    fn an_end_is_announced_at_30_7_and_1_days_and_when_it_has_come() {
+        let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+        let until = identity.certificate().valid_until();
+        let live = Live::new(Tls::new(identity)).unwrap();
+        let second = Duration::from_secs(1);
+        let said = |before: Duration| live.state().warnings(until - before);
+        assert_eq!(said(30 * DAY + second), []);
+        for days in [30, 7, 1] {
+            let (level, text) = said(days * DAY).remove(0);
+            assert_eq!(level, Level::Warn);
+            let wanted = format!(
+                "the certificate of a.example in the certificate expires in {days} day{}, on {}; ",
+                if days == 1 { "" } else { "s" },
+                httpdate::fmt_http_date(until)
+            );
+            assert!(text.starts_with(&wanted), "{text}");
+            assert_eq!(said(days * DAY), []);
+            assert_eq!(said(days * DAY - second), []);
+        }
+        let (level, text) = said(Duration::ZERO).remove(0);
+        assert!(
+            level == Level::Error && text.contains("has expired"),
+            "{text}"
+        );
+        assert_eq!(live.state().warnings(until + 40 * DAY), []);
+    }
+
+    #[test]
+    fn who_starts_late_hears_the_last_warning_alone() {
+        let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+        let until = identity.certificate().valid_until();
+        let live = Live::new(Tls::new(identity)).unwrap();
+        assert_eq!(live.state().warnings(until - 2 * DAY).len(), 1);
+        assert_eq!(live.state().warnings(until - 2 * DAY).len(), 0);
+        assert_eq!(live.state().warnings(until - DAY).len(), 1);
     }
 }
