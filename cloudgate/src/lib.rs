@@ -248,6 +248,7 @@ pub use services::compress::Compression;
 pub use services::cors::Cors;
 pub use services::files::Files;
 pub use services::files::cache_control::CacheControl;
+pub use services::https_only::HttpsOnly;
 pub use services::limits::{RateLimit, Verdict};
 pub use services::request_id::{RequestId, RequestIds};
 pub use services::response_cache::ResponseCache;

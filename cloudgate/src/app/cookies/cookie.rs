@@ -20,9 +20,9 @@ const MOST_ATTRIBUTE_BYTES: usize = 1024;
 /// scripts do not see it (`HttpOnly`), and other sites' forms do not send it (`SameSite=Lax`).
 ///
 /// `Secure`, with which a browser sends it over TLS only, is **off** unless it is asked for, because
-/// a program does not see whether TLS ends in front of it, and over plain HTTP such a cookie would
-/// silently be lost. Switch it on wherever the site has TLS. It is on by itself where a browser
-/// demands it: for a name that begins with `__Host-` or `__Secure-`, and with [`SameSite::None`].
+/// over plain HTTP such a cookie would silently be lost. Switch it on wherever the site has TLS;
+/// [`Request::is_secure`](crate::Request::is_secure) tells whether this client has come by it. It is on by itself where a
+/// browser demands it: for a name that begins with `__Host-` or `__Secure-`, and with [`SameSite::None`].
 ///
 /// ```
 /// use cloudgate::{Cookie, Response};

@@ -16,10 +16,13 @@ const DEFAULTS: [(&str, &str); 3] = [
     ("Referrer-Policy", "strict-origin-when-cross-origin"),
 ];
 
+/// What only those are told who speak TLS.
+const HSTS: &str = "Strict-Transport-Security";
+
 /// Puts fields on every response that tell browsers to be careful with it.
 ///
 /// ```
-/// use cloudgate::{App, ContentSecurityPolicy, Request, SecurityHeaders};
+/// use cloudgate::{App, ContentSecurityPolicy, Request, SecurityHeaders, TlsSession};
 /// use std::time::Duration;
 ///
 /// let app = App::new().get("/", || "hello").wrap(
@@ -27,7 +30,7 @@ const DEFAULTS: [(&str, &str); 3] = [
 ///         .hsts(Duration::from_secs(365 * 24 * 3600))
 ///         .csp(ContentSecurityPolicy::new().directive("img-src", ["'self'", "data:"])),
 /// );
-/// let response = app.call(&mut Request::get("/"));
+/// let response = app.call(&mut Request::get("/").with_tls(TlsSession::for_test()));
 /// assert_eq!(response.headers().get("x-content-type-options"), Some("nosniff"));
 /// assert_eq!(response.headers().get("strict-transport-security"), Some("max-age=31536000"));
 /// ```
@@ -110,15 +113,16 @@ impl SecurityHeaders {
         self
     }
 
-    /// Tells browsers to come by TLS alone for this long, in whole seconds (HSTS, RFC 6797). They
-    /// believe it only where it came by TLS.
+    /// Tells browsers to come by TLS alone for this long, in whole seconds (HSTS, RFC 6797). It is sent to who speaks
+    /// TLS ([`Request::is_secure`]), for others must not be told (section 7.2): where a proxy in front ends it, let the
+    /// application trust that one ([`App::trust_proxies`](crate::App::trust_proxies)).
     ///
     /// Begin with minutes: a browser that has seen it reaches the host in no other way until the time
     /// is over. With a time of zero a browser forgets it.
     #[must_use]
     pub fn hsts(self, max_age: Duration) -> SecurityHeaders {
         let value = format!("max-age={}", max_age.as_secs());
-        self.set("Strict-Transport-Security", &value)
+        self.set(HSTS, &value)
     }
 
     /// As [`SecurityHeaders::hsts`], for all hosts below this one too. Each of them must be there by
@@ -126,7 +130,7 @@ impl SecurityHeaders {
     #[must_use]
     pub fn hsts_with_subdomains(self, max_age: Duration) -> SecurityHeaders {
         let value = format!("max-age={}; includeSubDomains", max_age.as_secs());
-        self.set("Strict-Transport-Security", &value)
+        self.set(HSTS, &value)
     }
 
     /// Says where a page may load scripts, pictures and the rest from.
@@ -146,11 +150,12 @@ impl SecurityHeaders {
 
 impl Middleware for SecurityHeaders {
     fn handle(&self, request: &mut Request<'_>, next: Next<'_>) -> Response {
+        let secure = request.is_secure();
         let mut response = next.run(request);
         let headers = response.headers_mut();
         headers.reserve(self.fields.len(), self.bytes);
         for (name, value) in &self.fields {
-            if !headers.contains(name) {
+            if !headers.contains(name) && (secure || !name.eq_ignore_ascii_case(HSTS)) {
                 // Checked when it was configured.
                 let _ = headers.append(name, value.as_bytes());
             }
@@ -169,10 +174,12 @@ impl Middleware for SecurityHeaders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TlsSession;
 
     fn answer(headers: &SecurityHeaders, response: fn() -> Response) -> Response {
         let end = move |_: &mut Request<'_>| response();
-        headers.handle(&mut Request::get("/"), Next::new(&[], &end))
+        let mut request = Request::get("/").with_tls(TlsSession::for_test());
+        headers.handle(&mut request, Next::new(&[], &end))
     }
 
     #[test]
@@ -216,6 +223,10 @@ mod tests {
             all.get("strict-transport-security"),
             Some("max-age=60; includeSubDomains")
         );
+        let end = |_: &mut Request<'_>| Response::html("");
+        let plain = headers.handle(&mut Request::get("/"), Next::new(&[], &end));
+        assert!(!plain.headers().contains("strict-transport-security"));
+        assert!(plain.headers().contains("x-frame-options"));
     }
 
     #[test]
