@@ -234,6 +234,7 @@ pub use net::home::{
 };
 pub use net::listener::Address;
 pub use net::tls::clients::ClientCa;
+pub use net::tls::generated::GeneratedKey;
 pub use net::tls::identity::Identity;
 pub use net::tls::identity_error::IdentityError;
 pub use net::tls::live::CertificateStatus;

@@ -13,8 +13,10 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
+use super::generated::{self, GeneratedKey};
 use super::identity_error::IdentityError;
 use crate::message::Certificate;
+use crate::net::home;
 
 /// The largest file of certificates or of a key that is read, in bytes.
 pub(crate) const LARGEST: u64 = 1 << 20;
@@ -52,6 +54,7 @@ struct Known {
 enum Source {
     Memory,
     PemFiles { certificate: PathBuf, key: PathBuf },
+    Generated(GeneratedKey),
 }
 
 /// What tells one state of a file from another: device, inode, length, and the times of its change.
@@ -95,7 +98,15 @@ impl Identity {
             certificate: certificate.as_ref().to_owned(),
             key: key.as_ref().to_owned(),
         };
-        source.read(SystemTime::now())
+        source.read_aside()
+    }
+
+    /// Takes the key that was made in a file, or makes it.
+    ///
+    /// # Errors
+    /// [`IdentityError`], where the file cannot be written or holds something else.
+    pub fn generated(key: &GeneratedKey) -> Result<Identity, IdentityError> {
+        Source::Generated(key.clone()).read_aside()
     }
 
     /// As [`Identity::from_pem_files`], of what was read already.
@@ -179,6 +190,11 @@ impl Identity {
         (now != self.0.stamps).then_some(now)
     }
 
+    /// Whether it was made here and is to be made anew.
+    pub(crate) fn is_due(&self, now: SystemTime) -> bool {
+        matches!(self.0.source, Source::Generated(_)) && generated::is_due(&self.0.certificate, now)
+    }
+
     /// Reads it anew from where it came.
     ///
     /// # Errors
@@ -196,6 +212,7 @@ impl Source {
         match self {
             Source::Memory => Vec::new(),
             Source::PemFiles { certificate, key } => vec![certificate, key],
+            Source::Generated(key) => vec![key.path()],
         }
     }
 
@@ -203,10 +220,23 @@ impl Source {
         self.files().into_iter().map(Stamp::of).collect()
     }
 
+    /// Reads it at its first time, beside the worker if a handler should want that.
+    fn read_aside(self) -> Result<Identity, IdentityError> {
+        home::blocking(move || self.read(SystemTime::now()))
+    }
+
     fn read(&self, now: SystemTime) -> Result<Identity, IdentityError> {
         // Before they are read, so that what changes meanwhile is seen to have changed.
         let stamps = self.stamps();
         match self {
+            Source::Generated(key) => {
+                let place = key.path().display().to_string();
+                let material = key.ensure(now)?;
+                // It may have been written just now.
+                let stamps = self.stamps();
+                let source = Source::Generated(key.clone());
+                Identity::new(source, material, (&place, &place), stamps, now)
+            }
             Source::Memory => Err(IdentityError::NoCertificate {
                 place: "the memory".to_owned(),
             }),

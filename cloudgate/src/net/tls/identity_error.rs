@@ -65,6 +65,20 @@ pub enum IdentityError {
         /// From when on it is valid.
         at: SystemTime,
     },
+    /// A file in which a key is to be made cannot be written.
+    Unwritable {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file in which a key is to be made holds something else.
+    NotGenerated {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with what it holds.
+        reason: String,
+    },
     /// A name to show a certificate for is none.
     Name {
         /// What was given.
@@ -127,6 +141,14 @@ impl fmt::Display for IdentityError {
                 "the certificate in {place} ({subject}) is not valid before {}; is the clock of this machine right?",
                 httpdate::fmt_http_date(*at)
             ),
+            IdentityError::Unwritable { path, source } => {
+                write!(f, "no key can be written to {}: {source}", path.display())
+            }
+            IdentityError::NotGenerated { path, reason } => write!(
+                f,
+                "{} was not made here and is left as it is, but it holds no identity: {reason}; move it away, or name another file",
+                path.display()
+            ),
             IdentityError::Name { name, reason } => {
                 write!(f, "{name:?} is no name to show a certificate for: {reason}")
             }
@@ -144,7 +166,9 @@ impl fmt::Display for IdentityError {
 impl std::error::Error for IdentityError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            IdentityError::Unreadable { source, .. } => Some(source),
+            IdentityError::Unreadable { source, .. } | IdentityError::Unwritable { source, .. } => {
+                Some(source)
+            }
             _ => None,
         }
     }

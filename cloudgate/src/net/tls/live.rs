@@ -37,6 +37,8 @@ struct State {
     tickets: Tickets,
     /// What changed files are like, and for how many looks they have been like that.
     changed: Option<(Vec<Option<Vec<Stamp>>>, u32)>,
+    /// How often it was looked.
+    looks: u32,
     /// Why what the files hold now is not in use.
     problem: Option<String>,
     /// How many of the warnings a certificate has had, by its fingerprint.
@@ -83,6 +85,7 @@ impl Live {
                 tls,
                 tickets,
                 changed: None,
+                looks: 0,
                 problem: None,
                 warned: FxHashMap::default(),
             }),
@@ -130,9 +133,14 @@ impl Live {
     }
 
     fn follow_files(&self, state: &mut State, now: SystemTime) {
+        state.looks = state.looks.wrapping_add(1);
         let Some(files) = state.tls.changed() else {
             state.changed = None;
-            state.problem = None;
+            if state.tls.is_due(now) {
+                self.renew(state, now);
+            } else {
+                state.problem = None;
+            }
             return;
         };
         let looks = match state.changed.take() {
@@ -165,6 +173,23 @@ impl Live {
                 }
             }
             Err(_) => {}
+        }
+    }
+
+    /// Has those certificates made anew that were made here.
+    fn renew(&self, state: &mut State, now: SystemTime) {
+        if state.problem.is_some() && state.looks % TRY_AGAIN_AFTER != 0 {
+            return;
+        }
+        match self.take(state, now) {
+            Ok(()) => {
+                log::info!("a certificate that was made here has been made anew");
+                state.problem = None;
+            }
+            Err(error) => {
+                log::error!("a certificate that was made here cannot be made anew: {error}");
+                state.problem = Some(error.to_string());
+            }
         }
     }
 
@@ -226,8 +251,9 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::super::identity::Identity;
     use super::*;
+    use crate::net::tls::generated::GeneratedKey;
+    use crate::net::tls::identity::Identity;
 
     #[test]
     fn an_end_is_announced_at_30_7_and_1_days_and_when_it_has_come() {
@@ -257,6 +283,32 @@ mod tests {
             "{text}"
         );
         assert_eq!(live.state().warnings(until + 40 * DAY), []);
+    }
+
+    #[test]
+    fn what_was_made_here_is_made_anew_while_the_server_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = GeneratedKey::new(folder.path().join("key.pem"));
+        let live = Live::new(Tls::new(Identity::generated(&key).unwrap())).unwrap();
+        let shown = || live.certificates().remove(0);
+        let first = shown().certificate;
+        let due = first.valid_until() - 30 * DAY;
+        live.look(due - Duration::from_secs(2));
+        assert_eq!(shown().certificate, first);
+        live.look(due);
+        let second = shown().certificate;
+        assert_ne!(second, first);
+        live.look(due);
+        assert_eq!(shown().certificate, second);
+        // A file in its place stays, and the last good one is shown.
+        std::fs::write(key.path(), "my diary").unwrap();
+        for _ in 0..=COMPLAIN_AFTER {
+            live.look(due);
+        }
+        let status = shown();
+        assert_eq!(status.certificate, second);
+        assert!(status.problem.unwrap().contains("was not made here"));
+        assert_eq!(std::fs::read_to_string(key.path()).unwrap(), "my diary");
     }
 
     #[test]

@@ -4,14 +4,19 @@
 //!  serving   what a server needs: identities, names, clients ──▶ Acceptor
 //!  live      the one in use, changed while the server runs       keeper  the thread that does so
 //!  identity  a certificate and its key, from where they lie      table   which one a client sees
-//!  clients   whose certificates are taken from clients
+//!  generated those that are made here
+//!  clients   whose certificates are taken from clients            client  the other side of all this
 //!  engine    what a library of TLS is to us: bytes in, bytes out
 //!            rustls_engine · native_engine (feature `native-tls`)
 //!  session   an engine on a connection, waiting outside of it
 //! ```
 
+// Until there are upstreams, the program alone connects to others.
+#[cfg(any(test, feature = "cli"))]
+pub mod client;
 pub mod clients;
 pub(crate) mod engine;
+pub mod generated;
 pub mod identity;
 pub mod identity_error;
 pub(crate) mod keeper;

@@ -188,6 +188,13 @@ impl Tls {
         now.iter().any(Option::is_some).then_some(now)
     }
 
+    /// Whether a certificate that was made here is to be made anew.
+    pub(crate) fn is_due(&self, now: SystemTime) -> bool {
+        self.identities
+            .iter()
+            .any(|(_, identity)| identity.is_due(now))
+    }
+
     /// The same with what its files hold now.
     ///
     /// # Errors
