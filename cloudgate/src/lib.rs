@@ -219,7 +219,7 @@ pub use app::websocket::{
     CloseFrame, Delivery, Dropped, Losses, Message, PerMessageDeflate, Received, SlowReceiver,
     SocketError, SocketHandler, SocketResult, SocketSender, WebSocket, WebSocketUpgrade,
 };
-pub use config::{Config, TlsConfig};
+pub use config::{Config, TlsConfig, TlsRedirect};
 pub use error::{Error, Result};
 pub use message::html::escape_html;
 pub use message::{

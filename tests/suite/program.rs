@@ -125,6 +125,49 @@ fn with_ssl_it_serves_tls_and_says_so() {
 }
 
 #[test]
+fn who_comes_in_plain_text_is_sent_to_tls_and_a_hang_up_reads_certificates_again() {
+    let (_folder, folder) = folder();
+    let files = tempfile::tempdir().expect("a folder");
+    let path = files.path().join("both.pem");
+    let write = || {
+        let made =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let text = format!("{}{}", made.cert.pem(), made.signing_key.serialize_pem());
+        std::fs::write(&path, text).expect("a file");
+    };
+    write();
+    let mut program = Program::start(
+        NAME,
+        &[
+            ("PORT", "0"),
+            ("SSL", "1"),
+            ("SSL_PORT", "0"),
+            ("SSL_CERT", path.to_str().expect("a path")),
+            ("SSL_REDIRECT", "8443"),
+            ("FOLDER", &folder),
+        ],
+    );
+    let line = program.line();
+    let plain = line
+        .split(" \u{b7} ")
+        .find_map(|part| part.strip_prefix("http://"))
+        .and_then(|address| address.parse().ok());
+    let answer = get(plain.expect("an address"), "/a?b");
+    assert_eq!(answer.status, 308);
+    assert!(
+        answer.head.contains("Location: https://127.0.0.1:8443/a?b"),
+        "{}",
+        answer.head
+    );
+    // It does not end by it, and goes on to end as it should.
+    write();
+    signal(&program, Signal::HUP);
+    assert_eq!(get(plain.expect("an address"), "/").status, 308);
+    signal(&program, Signal::TERM);
+    assert_eq!(program.ended().code, Some(0));
+}
+
+#[test]
 fn it_runs_on_a_server_that_it_has_prepared() {
     let (kept, folder) = folder();
     let socket = kept.path().join("app.sock").display().to_string();
@@ -176,7 +219,9 @@ fn what_keeps_it_from_starting_is_one_line_and_exit_code_1() {
     ] {
         check_refused(&with(name, value), &[name, value, "must be"]);
     }
-    check_refused(&with("SSL", "1"), &["SSL_CERT", "must be the file"]);
+    let mut tls = with("SSL", "1");
+    tls.push(("SSL_KEY", "key.pem"));
+    check_refused(&tls, &["SSL_KEY", "key.pem", "SSL_CERT be given"]);
     let mut tls = with("SSL", "1");
     tls.extend([("SSL_CERT", "no-such.pem"), ("SSL_KEY", "key.pem")]);
     check_refused(&tls, &["TLS cannot start", "no-such.pem cannot be read"]);

@@ -20,11 +20,12 @@ use clap::ValueEnum;
 
 use super::say;
 use crate::app::App;
-use crate::config::{Config, HOSTS, parse_host};
+use crate::config::{Config, HOSTS, TlsConfig, parse_host};
 use crate::error::{Error, Result};
 use crate::logger;
 use crate::message::Service;
-use crate::server::{Running, Server, Settings};
+use crate::run;
+use crate::server::Running;
 use crate::services::access_log::AccessLog;
 use crate::services::cors::Cors;
 use crate::services::files::Files;
@@ -41,7 +42,7 @@ const NEXT_PORTS: u16 = 20;
 ///
 /// A page 404.html in it is the answer for what is not there. Files with a sibling that is compressed (see
 /// `cloudgate compress`) are sent as that, and others are compressed on the way.
-/// The environment variables PORT, HOST and THREADS count where there is no argument.
+/// The environment variables PORT, HOST, THREADS and those of TLS (SSL, SSL_CERT, …) count where there is no argument.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder
@@ -67,6 +68,18 @@ pub(super) struct Args {
     /// Let the scripts of every web site read the files
     #[arg(long)]
     cors: bool,
+
+    /// Speak TLS (https), with a key that is made in .cloudgate/ unless --cert names one
+    #[arg(long)]
+    tls: bool,
+
+    /// The certificate with its chain: PEM, or PKCS#12 as .p12 or .pfx with its password in SSL_PASSWORD
+    #[arg(long, value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// The private key in PEM form, where it is not in the file of the certificate
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
 
     /// Open the address in a browser
     #[arg(long)]
@@ -113,27 +126,38 @@ fn serve(args: &Args) -> Result<()> {
     let app = app(args);
     // A folder that is not there is said before a port is taken.
     app.start()?;
-    app.run_and_announce(|| server(&config), |running| announce(args, running))
+    app.run_and_announce(
+        |app| run::bind(app, &config),
+        |running| announce(args, running),
+    )
 }
 
 /// The environment, where there is no argument. What an argument stands for is not even looked at.
 fn configuration(args: &Args) -> Result<Config> {
+    let tls = args.tls || args.cert.is_some();
     let mut config = Config::read(|name| match name {
+        name if tls && name.starts_with("SSL") && name != "SSL_PASSWORD" => {
+            Err(VarError::NotPresent)
+        }
         "PORT" if args.port.is_some() => Err(VarError::NotPresent),
         "HOST" if args.host.is_some() => Err(VarError::NotPresent),
         name => env::var(name),
     })?;
     config.port = args.port.unwrap_or(config.port);
     config.host = args.host.unwrap_or(config.host);
-    Ok(config)
-}
-
-fn server(config: &Config) -> Result<Server> {
-    let mut settings = Settings::default();
-    if let Some(threads) = config.threads {
-        settings.workers.workers = threads;
+    if tls {
+        let mut tls = TlsConfig::new(config.port);
+        tls.password = env::var("SSL_PASSWORD").unwrap_or_default();
+        tls.certificate.clone_from(&args.cert);
+        tls.key.clone_from(&args.key);
+        // Those who come by another of its addresses see a name that they asked for.
+        let lan = lan::addresses(config.host);
+        tls.names = std::iter::once("localhost".to_owned())
+            .chain(lan.iter().map(ToString::to_string))
+            .collect();
+        config.tls = Some(tls);
     }
-    Ok(Server::bind(config.address())?.with_settings(settings))
+    Ok(config)
 }
 
 fn app(args: &Args) -> App {
@@ -167,12 +191,14 @@ fn files(args: &Args) -> Files {
 }
 
 fn announce(args: &Args, running: &Running) {
-    let address = running.addr();
+    let Some(address) = running.addrs().first() else {
+        return;
+    };
     let terminal = io::stdout()
         .is_terminal()
         .then(Terminal::of_stdout)
         .flatten();
-    let lan = lan::addresses(address.ip());
+    let lan = lan::addresses(running.addr().ip());
     say::out(&welcome::text(&args.dir, address, &lan, terminal));
     if args.open {
         browser::open(welcome::url(address));

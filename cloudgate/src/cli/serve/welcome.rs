@@ -30,15 +30,24 @@ impl Terminal {
 }
 
 /// The address as a browser takes it.
-pub(super) fn url(address: SocketAddr) -> String {
-    run::url(&Address::Tcp(address))
+pub(super) fn url(address: &Address) -> String {
+    run::url(address)
+}
+
+/// The same port on another of the machine's addresses.
+fn at(address: &Address, ip: IpAddr) -> Address {
+    match address {
+        Address::Tcp(socket) => Address::Tcp(SocketAddr::new(ip, socket.port())),
+        Address::Tls(socket) => Address::Tls(SocketAddr::new(ip, socket.port())),
+        Address::Unix(path) => Address::Unix(path.clone()),
+    }
 }
 
 /// The text at the start; the square for the first address of the network only on a terminal that has
 /// room for it.
 pub(super) fn text(
     folder: &Path,
-    address: SocketAddr,
+    address: &Address,
     lan: &[IpAddr],
     terminal: Option<Terminal>,
 ) -> String {
@@ -48,10 +57,7 @@ pub(super) fn text(
         say::path(folder),
         url(address)
     );
-    let others: Vec<String> = lan
-        .iter()
-        .map(|ip| url(SocketAddr::new(*ip, address.port())))
-        .collect();
+    let others: Vec<String> = lan.iter().map(|ip| url(&at(address, *ip))).collect();
     for other in &others {
         text += &format!("  {other} on the network\n");
     }
@@ -80,7 +86,7 @@ mod tests {
         let terminal = terminal.map(|(columns, rows)| Terminal { columns, rows });
         text(
             Path::new("public"),
-            address.parse().unwrap(),
+            &Address::Tcp(address.parse().unwrap()),
             &lan,
             terminal,
         )
@@ -97,6 +103,16 @@ mod tests {
             format!(
                 "{HERE}  http://localhost:80\n  http://192.0.2.7:80 on the network\n  http://[2001:db8::7]:80 on the network\n"
             )
+        );
+    }
+
+    #[test]
+    fn where_tls_is_spoken_the_addresses_say_so() {
+        let address = Address::Tls("0.0.0.0:3000".parse().unwrap());
+        let lan = ["192.0.2.7".parse().unwrap()];
+        assert_eq!(
+            text(Path::new("public"), &address, &lan, None),
+            format!("{HERE}  https://localhost:3000\n  https://192.0.2.7:3000 on the network\n")
         );
     }
 

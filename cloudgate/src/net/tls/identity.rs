@@ -15,6 +15,8 @@ use rustls::sign::CertifiedKey;
 
 use super::generated::{self, GeneratedKey};
 use super::identity_error::IdentityError;
+#[cfg(feature = "pkcs12")]
+use super::pkcs12;
 use crate::message::Certificate;
 use crate::net::home;
 
@@ -53,8 +55,16 @@ struct Known {
 /// Where it came from.
 enum Source {
     Memory,
-    PemFiles { certificate: PathBuf, key: PathBuf },
+    PemFiles {
+        certificate: PathBuf,
+        key: PathBuf,
+    },
     Generated(GeneratedKey),
+    #[cfg(feature = "pkcs12")]
+    Pkcs12 {
+        path: PathBuf,
+        password: String,
+    },
 }
 
 /// What tells one state of a file from another: device, inode, length, and the times of its change.
@@ -99,6 +109,38 @@ impl Identity {
             key: key.as_ref().to_owned(),
         };
         source.read_aside()
+    }
+
+    /// Reads a certificate with its chain and its key from a file in PKCS#12 form (`.p12`, `.pfx`), with the feature
+    /// `pkcs12`. One that is encrypted by RC2 or triple DES, as old programs write it, is read as well.
+    ///
+    /// # Errors
+    /// [`IdentityError`], which names the file.
+    #[cfg(feature = "pkcs12")]
+    pub fn from_pkcs12_file(
+        path: impl AsRef<Path>,
+        password: &str,
+    ) -> Result<Identity, IdentityError> {
+        let source = Source::Pkcs12 {
+            path: path.as_ref().to_owned(),
+            password: password.to_owned(),
+        };
+        source.read_aside()
+    }
+
+    /// As [`Identity::from_pkcs12_file`], of what was read already.
+    ///
+    /// # Errors
+    /// As [`Identity::from_pkcs12_file`].
+    #[cfg(feature = "pkcs12")]
+    pub fn from_pkcs12(bytes: &[u8], password: &str) -> Result<Identity, IdentityError> {
+        let (bytes, password) = (bytes.to_vec(), password.to_owned());
+        home::blocking(move || {
+            let place = "the PKCS#12 file";
+            let material = pkcs12::read(&bytes, &password, place)?;
+            let now = SystemTime::now();
+            Identity::new(Source::Memory, material, (place, place), Vec::new(), now)
+        })
     }
 
     /// Takes the key that was made in a file, or makes it.
@@ -213,6 +255,8 @@ impl Source {
             Source::Memory => Vec::new(),
             Source::PemFiles { certificate, key } => vec![certificate, key],
             Source::Generated(key) => vec![key.path()],
+            #[cfg(feature = "pkcs12")]
+            Source::Pkcs12 { path, .. } => vec![path],
         }
     }
 
@@ -235,6 +279,16 @@ impl Source {
                 // It may have been written just now.
                 let stamps = self.stamps();
                 let source = Source::Generated(key.clone());
+                Identity::new(source, material, (&place, &place), stamps, now)
+            }
+            #[cfg(feature = "pkcs12")]
+            Source::Pkcs12 { path, password } => {
+                let place = path.display().to_string();
+                let material = pkcs12::read(&read(path)?, password, &place)?;
+                let source = Source::Pkcs12 {
+                    path: path.clone(),
+                    password: password.clone(),
+                };
                 Identity::new(source, material, (&place, &place), stamps, now)
             }
             Source::Memory => Err(IdentityError::NoCertificate {

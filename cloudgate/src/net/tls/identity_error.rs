@@ -65,6 +65,11 @@ pub enum IdentityError {
         /// From when on it is valid.
         at: SystemTime,
     },
+    /// The password of a PKCS#12 file is another.
+    WrongPassword {
+        /// Where it is.
+        place: String,
+    },
     /// A file in which a key is to be made cannot be written.
     Unwritable {
         /// Which one.
@@ -141,6 +146,9 @@ impl fmt::Display for IdentityError {
                 "the certificate in {place} ({subject}) is not valid before {}; is the clock of this machine right?",
                 httpdate::fmt_http_date(*at)
             ),
+            IdentityError::WrongPassword { place } => {
+                write!(f, "the password of {place} is another")
+            }
             IdentityError::Unwritable { path, source } => {
                 write!(f, "no key can be written to {}: {source}", path.display())
             }

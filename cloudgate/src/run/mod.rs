@@ -2,12 +2,13 @@
 //!
 //! Configuration, listener, server, signals, drain: the one place that knows all parts.
 
+mod tls;
+
 use std::ffi::OsString;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::app::App;
@@ -15,7 +16,6 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::logger;
 use crate::net::listener::Address;
-use crate::net::tls::identity::Identity;
 use crate::server::{Running, Server, Settings};
 use crate::services::access_log;
 use crate::services::files::Files;
@@ -45,7 +45,7 @@ impl App {
     }
 
     /// Serves the application until SIGTERM or SIGINT, then lets active requests finish for up to
-    /// ten seconds; a second signal ends the program at once.
+    /// ten seconds; a second signal ends the program at once. Where TLS is served, SIGHUP has certificates read again.
     ///
     /// A program whose only argument is `--routes` prints the [table of routes](App::routes_table) instead,
     /// takes no port, and has an `Ok` from here. One with arguments of its own calls that itself.
@@ -56,20 +56,7 @@ impl App {
     /// # Errors
     /// Whatever keeps it from starting; see [`Error`].
     pub fn run(self, config: Config) -> Result<()> {
-        self.run_when_ready(|| {
-            let mut settings = Settings::default();
-            if let Some(threads) = config.threads {
-                settings.workers.workers = threads;
-            }
-            let server = match &config.tls {
-                Some(tls) => {
-                    let identity = Identity::from_pem_files(&tls.certificate, &tls.key)?;
-                    Server::bind_tls(SocketAddr::new(config.host, tls.port), identity)?
-                }
-                None => Server::bind(config.address())?,
-            };
-            Ok(server.with_settings(settings))
-        })
+        self.run_when_ready(|app| bind(app, &config))
     }
 
     /// As [`App::run`], on a server that the program has prepared: on several addresses, a Unix socket or
@@ -92,10 +79,10 @@ impl App {
     /// # Errors
     /// As [`App::run`].
     pub fn run_on(self, server: Server) -> Result<()> {
-        self.run_when_ready(|| Ok(server))
+        self.run_when_ready(|app| Ok((app, server)))
     }
 
-    fn run_when_ready(self, server: impl FnOnce() -> Result<Server>) -> Result<()> {
+    fn run_when_ready(self, server: impl FnOnce(App) -> Result<(App, Server)>) -> Result<()> {
         let began = Instant::now();
         logger::install();
         // What the application itself lacks is said before a port is taken, and the table of one that
@@ -117,19 +104,33 @@ impl App {
     /// Serves until a signal comes; `announce` is called once it does.
     pub(crate) fn run_and_announce(
         self,
-        server: impl FnOnce() -> Result<Server>,
+        server: impl FnOnce(App) -> Result<(App, Server)>,
         announce: impl FnOnce(&Running),
     ) -> Result<()> {
-        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::System {
+        let handlers = |source| Error::System {
             wanted: "signal handlers",
             source,
-        })?;
-        let running = server()?.serve(self)?;
+        };
+        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(handlers)?;
+        let (app, server) = server(self)?;
+        let running = server.serve(app)?;
+        if !running.certificates().is_empty() {
+            // Without TLS it ends the program, as when its terminal is closed.
+            signals.add_signal(SIGHUP).map_err(handlers)?;
+        }
         announce(&running);
         // Ends when the iterator is closed, which nobody does.
-        let _first = signals.forever().next();
+        for signal in signals.forever() {
+            if signal != SIGHUP {
+                break;
+            }
+            match running.reload_tls() {
+                Ok(()) => log::info!("certificates were read again"),
+                Err(error) => log::error!("what TLS is served with stays as it was: {error}"),
+            }
+        }
         std::thread::spawn(move || {
-            if signals.forever().next().is_some() {
+            if signals.forever().any(|signal| signal != SIGHUP) {
                 std::process::exit(INTERRUPTED);
             }
         });
@@ -140,6 +141,19 @@ impl App {
         access_log::flush_all();
         Ok(())
     }
+}
+
+/// The server of a configuration, and the application as it is served there.
+pub(crate) fn bind(app: App, config: &Config) -> Result<(App, Server)> {
+    let mut settings = Settings::default();
+    if let Some(threads) = config.threads {
+        settings.workers.workers = threads;
+    }
+    let (app, server) = match &config.tls {
+        Some(secure) => tls::bind(app, config, secure)?,
+        None => (app, Server::bind(config.address())?),
+    };
+    Ok((app, server.with_settings(settings)))
 }
 
 /// Whether these are the arguments of somebody who wants to see the routes.
