@@ -8,6 +8,7 @@
 mod answers;
 mod capacity;
 mod cli;
+mod cli_cert;
 mod cli_compress;
 mod cli_serve;
 mod cookies;

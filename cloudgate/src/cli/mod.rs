@@ -3,10 +3,12 @@
 //! ```text
 //!  arguments ─ clap ─▶ Command ─▶ serve::run    until a signal comes
 //!                              ─▶ compress::run
+//!                              ─▶ cert::run
 //! ```
 //!
 //! A subcommand is a module with an `Args` and a `run`, and a line in `Command`.
 
+mod cert;
 mod compress;
 mod say;
 mod serve;
@@ -18,7 +20,7 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 could not (the reason is printed), 2 wrong usage, 130 interrupted.";
 
-/// Serves folders of files, and makes them ready to be served.
+/// Serves folders of files, makes them ready to be served, and looks after certificates.
 #[derive(Debug, Parser)]
 #[command(name = "cloudgate", bin_name = "cloudgate", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -30,6 +32,7 @@ struct Cli {
 enum Command {
     Serve(serve::Args),
     Compress(compress::Args),
+    Cert(cert::Cert),
 }
 
 /// Runs the program with the arguments of this process; wrong ones end it with 2.
@@ -37,6 +40,7 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Compress(args) => compress::run(&args),
+        Command::Cert(cert) => cert::run(&cert),
     }
 }
 
@@ -68,6 +72,14 @@ mod tests {
             "cloudgate compress public --no-gzip --gzip --no-brotli --no-zstd",
             "cloudgate compress public --level 1 --min-size 0 --jobs 256 --force --quiet",
             "cloudgate compress public --dry-run",
+            "cloudgate serve --tls",
+            "cloudgate serve --cert a.pem --key b.pem",
+            "cloudgate cert new",
+            "cloudgate cert new a.test *.a.test 10.0.0.1 --out a.p12 --password-file - --days 1 --force",
+            "cloudgate cert show a.pem --key b.pem",
+            "cloudgate cert show example.com:443",
+            "cloudgate cert trust --dry-run --only browsers",
+            "cloudgate cert trust --remove --only system",
         ] {
             assert!(parse(line).is_ok(), "{line}");
         }
@@ -91,6 +103,15 @@ mod tests {
             (
                 "cloudgate serve --cache long",
                 "[possible values: none, safe, by-type]",
+            ),
+            ("cloudgate serve --key b.pem", "--cert <FILE>"),
+            ("cloudgate cert", "Usage: cloudgate cert <COMMAND>"),
+            ("cloudgate cert show", "<WHAT>"),
+            ("cloudgate cert new --days 0", "0 is not in 1..=3650"),
+            ("cloudgate cert new --days 3651", "3651 is not in 1..=3650"),
+            (
+                "cloudgate cert trust --only firefox",
+                "[possible values: browsers, system]",
             ),
             ("cloudgate compress", "<DIR>"),
             ("cloudgate compress a --level 0", "0 is not in 1..=9"),

@@ -1,6 +1,5 @@
 //! How does TLS come from a configuration into a server?
 
-use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use crate::config::{Config, TlsConfig, TlsRedirect};
 use crate::error::{Error, Result};
 use crate::net::tls::clients::ClientCa;
 use crate::net::tls::generated::GeneratedKey;
-use crate::net::tls::identity::Identity;
+use crate::net::tls::identity::{Identity, is_pkcs12};
 use crate::net::tls::serving::Tls;
 use crate::server::Server;
 use crate::services::https_only::HttpsOnly;
@@ -72,14 +71,6 @@ fn identity(secure: &TlsConfig) -> Result<Identity> {
     }
     let key = secure.key.as_ref().unwrap_or(certificate);
     Ok(Identity::from_pem_files(certificate, key)?)
-}
-
-/// Whether a file is called as those in PKCS#12 form are.
-fn is_pkcs12(path: &Path) -> bool {
-    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    ["p12", "pfx"]
-        .iter()
-        .any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 #[cfg(feature = "pkcs12")]

@@ -24,6 +24,7 @@ use crate::config::{Config, HOSTS, TlsConfig, parse_host};
 use crate::error::{Error, Result};
 use crate::logger;
 use crate::message::Service;
+use crate::net::tls::local_ca;
 use crate::run;
 use crate::server::Running;
 use crate::services::access_log::AccessLog;
@@ -151,7 +152,9 @@ fn configuration(args: &Args) -> Result<Config> {
         tls.certificate.clone_from(&args.cert);
         tls.key.clone_from(&args.key);
         // Those who come by another of its addresses see a name that they asked for.
-        let lan = lan::addresses(config.host);
+        let mut lan = lan::addresses(config.host);
+        // No local CA signs for others.
+        lan.retain(|address| local_ca::is_ones_own(*address));
         tls.names = std::iter::once("localhost".to_owned())
             .chain(lan.iter().map(ToString::to_string))
             .collect();

@@ -322,7 +322,7 @@ mod tests {
         let (server, client) = (made("a.example"), made("client"));
         let clients = ClientCa::from_pem(client.pem.as_bytes()).unwrap();
         let tls = Tls::new(server.identity.clone()).client_ca(clients);
-        let known = trusting(&server).identity(client.identity.clone());
+        let known = trusting(&server).identity(client.identity);
         assert_eq!(
             greeting(&tls, &known, "a.example"),
             Ok("hello client".to_owned())

@@ -54,6 +54,12 @@ pub(crate) trait Engine: Send {
     /// Has it say that nothing more comes (RFC 8446 section 6.1).
     fn say_goodbye(&mut self);
 
+    /// What the other side has shown of who it is, its own certificate first.
+    #[cfg(feature = "cli")]
+    fn peer_chain(&self) -> Vec<rustls::pki_types::CertificateDer<'static>> {
+        Vec::new()
+    }
+
     /// What was agreed on, once it was.
     fn agreed(&self) -> TlsSession;
 }

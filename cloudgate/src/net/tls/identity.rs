@@ -392,6 +392,12 @@ fn holds_encrypted_key(pem: &[u8]) -> bool {
     memchr::memmem::find(pem, marker).is_some() || memchr::memmem::find(pem, old).is_some()
 }
 
+/// Whether a file is called as those in PKCS#12 form are.
+pub(crate) fn is_pkcs12(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    extension.eq_ignore_ascii_case("p12") || extension.eq_ignore_ascii_case("pfx")
+}
+
 /// Reads a file of certificates or of a key.
 ///
 /// # Errors

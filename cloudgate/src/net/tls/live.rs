@@ -149,7 +149,10 @@ impl Live {
         };
         state.changed = Some((files, looks));
         // Who writes a file, and then another, is given the time for that.
-        if looks != 1 && looks != COMPLAIN_AFTER && (looks == 0 || looks % TRY_AGAIN_AFTER != 0) {
+        if looks != 1
+            && looks != COMPLAIN_AFTER
+            && (looks == 0 || !looks.is_multiple_of(TRY_AGAIN_AFTER))
+        {
             return;
         }
         match self.take(state, now) {
@@ -178,7 +181,7 @@ impl Live {
 
     /// Has those certificates made anew that were made here.
     fn renew(&self, state: &mut State, now: SystemTime) {
-        if state.problem.is_some() && state.looks % TRY_AGAIN_AFTER != 0 {
+        if state.problem.is_some() && !state.looks.is_multiple_of(TRY_AGAIN_AFTER) {
             return;
         }
         match self.take(state, now) {

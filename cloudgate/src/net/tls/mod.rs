@@ -4,7 +4,7 @@
 //!  serving   what a server needs: identities, names, clients ──▶ Acceptor
 //!  live      the one in use, changed while the server runs       keeper  the thread that does so
 //!  identity  a certificate and its key, from where they lie      table   which one a client sees
-//!  generated those that are made here                             pkcs12  those in one file with a password
+//!  generated those that are made here: issue, local_ca             pkcs12  those in one file with a password
 //!  clients   whose certificates are taken from clients            client  the other side of all this
 //!  engine    what a library of TLS is to us: bytes in, bytes out
 //!            rustls_engine · native_engine (feature `native-tls`)
@@ -19,12 +19,14 @@ pub(crate) mod engine;
 pub mod generated;
 pub mod identity;
 pub mod identity_error;
+pub(crate) mod issue;
 pub(crate) mod keeper;
 pub mod live;
+pub(crate) mod local_ca;
 #[cfg(feature = "native-tls")]
 mod native_engine;
 #[cfg(feature = "pkcs12")]
-mod pkcs12;
+pub(crate) mod pkcs12;
 mod rustls_engine;
 pub mod serving;
 pub(crate) mod session;

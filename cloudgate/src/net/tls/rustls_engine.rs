@@ -89,6 +89,11 @@ where
         self.send_close_notify();
     }
 
+    #[cfg(feature = "cli")]
+    fn peer_chain(&self) -> Vec<rustls::pki_types::CertificateDer<'static>> {
+        self.peer_certificates().unwrap_or_default().to_vec()
+    }
+
     fn agreed(&self) -> TlsSession {
         let client = self.peer_certificates().and_then(<[_]>::first);
         TlsSession {

@@ -1,0 +1,133 @@
+//! How does a browser on the developer's machine come to trust what is made here?
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use clap::ValueEnum;
+
+use super::Outcome;
+use super::stores::{self, Change, Step};
+use crate::cli::say;
+use crate::net::tls::local_ca::make::certificate_file;
+use crate::net::tls::local_ca::{self, LocalCa};
+
+/// Makes a local CA, if there is none, and lets browsers and programs on this machine trust it.
+///
+/// Certificates that are made here are signed by it from then on, so that https://localhost is green. It signs for names of
+/// machines and networks of one's own alone (localhost, .test, .local, .internal, .home.arpa, this machine's name, private
+/// addresses), and says so itself. Its key stays in the user's data directory, or the folder in CLOUDGATE_CA.
+///
+/// What wants root is not done but told.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Have nobody trust it any more; the CA itself stays
+    #[arg(long)]
+    remove: bool,
+
+    /// Tell what would be done, and do none of it but making the CA
+    #[arg(long)]
+    dry_run: bool,
+
+    /// One kind of place alone
+    #[arg(long, value_enum, value_name = "WHERE")]
+    only: Option<Only>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Only {
+    /// Chromium's and Firefox's own stores
+    Browsers,
+    /// The system's store, which curl and most other programs read
+    System,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let folder = local_ca::folder()
+        .ok_or("neither HOME nor CLOUDGATE_CA says where the local CA is to lie")?;
+    let told = |error: crate::IdentityError| error.to_string();
+    let authority = if args.remove {
+        LocalCa::find(&folder)
+            .map_err(told)?
+            .ok_or_else(|| format!("there is no local CA in {}", say::path(&folder)))?
+    } else {
+        LocalCa::find_or_make(&folder, SystemTime::now()).map_err(told)?
+    };
+    let certificate = certificate_file(&folder);
+    let name = authority.certificate().common_name().unwrap_or_default();
+    let change = Change {
+        certificate: &certificate,
+        name,
+        remove: args.remove,
+    };
+    let mut steps = Vec::new();
+    if args.only != Some(Only::System)
+        && let Some(home) = stores::home()
+    {
+        steps.extend(stores::browsers(&home, change));
+    }
+    let browsers = steps.len();
+    if args.only != Some(Only::Browsers) {
+        steps.push(stores::system(change));
+    }
+    let mut text = format!(
+        "{name}, in {}, signs for {}, what is below them, and networks of one's own.\n",
+        say::path(&folder),
+        authority.domains().join(", ")
+    );
+    let mut failed = false;
+    for (index, step) in steps.iter().enumerate() {
+        let wants_root = index >= browsers;
+        failed |= !tell(&mut text, step, args, wants_root);
+    }
+    text += &ending(args, &certificate);
+    match failed {
+        false => Ok(text),
+        true => Err(text.trim_end().to_owned()),
+    }
+}
+
+/// Does a step, or tells how it is done; whether that went well.
+fn tell(text: &mut String, step: &Step, args: &Args, wants_root: bool) -> bool {
+    let place = &step.place;
+    let done = if args.remove {
+        "no longer in"
+    } else {
+        "trusted in"
+    };
+    let reason = match &step.left {
+        Some(left) => format!("left to you, for {left}"),
+        None if args.dry_run => "would be done".to_owned(),
+        None => match stores::perform(step) {
+            Ok(()) => {
+                *text += &format!("\n{done} {place}\n");
+                return true;
+            }
+            // Who is not there cannot be taken away.
+            Err(_) if args.remove => {
+                *text += &format!("\nnot in {place}\n");
+                return true;
+            }
+            Err(error) => {
+                *text += &format!("\nnot done: {place}: {error}\n");
+                return false;
+            }
+        },
+    };
+    *text += &format!("\n{place}: {reason}\n");
+    let root = wants_root && !rustix::process::geteuid().is_root();
+    for command in &step.commands {
+        *text += &format!("  {}\n", stores::shell(command, root));
+    }
+    true
+}
+
+/// What comes next.
+fn ending(args: &Args, certificate: &Path) -> String {
+    if args.remove {
+        return "\nBrowsers that run see it when they are started again.\n".to_owned();
+    }
+    format!(
+        "\nBrowsers that run see it when they are started again. Others take it by its file:\n  curl --cacert {0} https://localhost:3000\n  NODE_EXTRA_CA_CERTS={0} node app.js\n",
+        say::path(certificate)
+    )
+}
