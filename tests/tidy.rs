@@ -79,6 +79,13 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         ],
         &["may::"],
     ),
+    (
+        "run",
+        &[
+            "message", "net", "server", "app", "services", "config", "error", "logger", "run",
+        ],
+        &["may::"],
+    ),
 ];
 
 fn root() -> &'static Path {

@@ -6,9 +6,9 @@
 
 use std::num::NonZeroU32;
 
+use aws_lc_rs::pbkdf2::{self, PBKDF2_HMAC_SHA256};
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use cloudgate::{HttpError, Status};
-use ring::pbkdf2::{self, PBKDF2_HMAC_SHA256};
-use ring::rand::{SecureRandom, SystemRandom};
 
 /// A good part of a second of work. Tests have no secrets.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(if cfg!(test) { 1_000 } else { 600_000 }).unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use ring::digest;
+use aws_lc_rs::digest;
 
 /// A content by its hash, or that there is no file.
 pub type State = Option<[u8; 32]>;

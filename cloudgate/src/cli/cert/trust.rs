@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::Outcome;
 use super::stores::{self, Change, Step};
 use crate::cli::say;
+use crate::net::tls::identity_error::IdentityError;
 use crate::net::tls::local_ca::make::certificate_file;
 use crate::net::tls::local_ca::{self, LocalCa};
 
@@ -44,7 +45,7 @@ enum Only {
 pub(super) fn run(args: &Args) -> Outcome {
     let folder = local_ca::folder()
         .ok_or("neither HOME nor CLOUDGATE_CA says where the local CA is to lie")?;
-    let told = |error: crate::IdentityError| error.to_string();
+    let told = |error: IdentityError| error.to_string();
     let authority = if args.remove {
         LocalCa::find(&folder)
             .map_err(told)?

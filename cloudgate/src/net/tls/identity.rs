@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -186,7 +186,7 @@ impl Identity {
         };
         let certificate =
             Certificate::from_der(own).map_err(|error| malformed(place, error.to_string()))?;
-        let provider = ring::default_provider();
+        let provider = aws_lc_rs::default_provider();
         let certified = CertifiedKey::from_der(chain, key.clone_key(), &provider).map_err(
             |error| match error {
                 rustls::Error::InconsistentKeys(_) => IdentityError::Mismatch {

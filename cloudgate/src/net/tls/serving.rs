@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustls::ServerConfig;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{NoClientAuth, ProducesTickets};
 use rustls::version::{TLS12, TLS13};
 
@@ -234,7 +234,7 @@ impl From<&Tls> for Tls {
 
 /// What computes.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
+    Arc::new(aws_lc_rs::default_provider())
 }
 
 /// A key for tickets, which changes by itself.
@@ -242,7 +242,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// Where the system gives no random bytes.
 pub(crate) fn tickets() -> Result<Tickets, IdentityError> {
-    ring::Ticketer::new().map_err(|error| unusable(&error))
+    aws_lc_rs::Ticketer::new().map_err(|error| unusable(&error))
 }
 
 fn unusable(reason: &dyn fmt::Display) -> IdentityError {

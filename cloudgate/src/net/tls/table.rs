@@ -110,7 +110,7 @@ pub(crate) fn name(text: &str) -> Result<String, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use rustls::crypto::ring;
+    use rustls::crypto::aws_lc_rs;
     use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
     use super::*;
@@ -126,7 +126,7 @@ mod tests {
             .unwrap();
         let secret = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let chain = vec![made.der().clone()];
-        Arc::new(CertifiedKey::from_der(chain, secret, &ring::default_provider()).unwrap())
+        Arc::new(CertifiedKey::from_der(chain, secret, &aws_lc_rs::default_provider()).unwrap())
     }
 
     #[test]

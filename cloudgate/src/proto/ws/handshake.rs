@@ -342,7 +342,7 @@ const MOST_PROTOCOLS: usize = 100;
 
 /// The answer to a key (section 4.2.2). SHA-1 is what the RFC wants; it keeps nothing secret.
 fn accept_value(key: &[u8]) -> String {
-    let mut hash = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
+    let mut hash = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY);
     hash.update(key);
     hash.update(GUID);
     BASE64.encode(hash.finish())

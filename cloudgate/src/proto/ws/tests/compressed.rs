@@ -341,7 +341,7 @@ fn short_messages_go_plain_and_so_does_what_does_not_shrink() {
     // A hash of each number: nothing to be found in it.
     let noise: Vec<u8> = (0..50_u8)
         .flat_map(|number| {
-            let digest = ring::digest::digest(&ring::digest::SHA256, &[number]);
+            let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &[number]);
             digest.as_ref().to_vec()
         })
         .collect();

@@ -257,7 +257,7 @@ fn programs_get_json() {
 
 #[test]
 fn the_policy_lets_the_style_in_and_nothing_else() {
-    let digest = ring::digest::digest(&ring::digest::SHA256, STYLE.as_bytes());
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, STYLE.as_bytes());
     use base64::Engine;
     let digest = base64::engine::general_purpose::STANDARD.encode(digest);
     assert!(
