@@ -4,7 +4,8 @@
 //!
 //! - `HTTP_PORT`: `GET /`, `POST /echo` that returns the body, and below `/static/` a text of 16 KB
 //!   (`file.txt`, an hour old) and 20 MB (`big.bin`); a WebSocket at `/ws` that echoes; everything else is 404;
-//! - `ECHO_PORT`: the request body for every method and path.
+//! - `ECHO_PORT`: the request body for every method and path;
+//! - `TLS_PORT`: what is at `HTTP_PORT`, over TLS, with an RSA-2048 certificate for localhost that signs itself.
 //!
 //! Port 0 takes any free port. One line a port on standard output says where it listens.
 
@@ -14,9 +15,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use cloudgate::{
-    App, Files, FromRequest, PerMessageDeflate, Rejection, Request, Response, Server, Settings,
-    WebSocketUpgrade,
+    App, Files, FromRequest, Identity, PerMessageDeflate, Rejection, Request, Response, Server,
+    Settings, WebSocketUpgrade,
 };
+use rcgen::{CertificateParams, KeyPair, RsaKeySize};
 
 /// The largest body that is echoed, in bytes.
 const LARGEST_ECHO: u64 = 16 << 20;
@@ -25,19 +27,11 @@ const LARGEST_ECHO: u64 = 16 << 20;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     make_files(&folder.path().join("static"))?;
-    let site = App::new()
-        .wrap(cloudgate::Compression::new())
-        .get("/", || {
-            Response::html("<!doctype html><title>cloudgate</title><p>It works.</p>")
-        })
-        .post("/echo", echo)
-        .get("/ws", echo_messages)
-        .fallback(Files::new(folder.path()));
     let mut running = Vec::new();
     if let Some(port) = port("HTTP_PORT")? {
         let server = Server::bind(("127.0.0.1", port))?
             .with_settings(settings())
-            .serve(site)?;
+            .serve(site(folder.path()))?;
         println!("http {}", server.addr());
         running.push(server);
     }
@@ -48,12 +42,43 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("echo {}", server.addr());
         running.push(server);
     }
+    if let Some(port) = port("TLS_PORT")? {
+        let server = Server::bind_tls(("127.0.0.1", port), identity()?)?
+            .with_settings(settings())
+            .serve(site(folder.path()))?;
+        println!("tls {}", server.addr());
+        running.push(server);
+    }
     if running.is_empty() {
-        return Err("set HTTP_PORT or ECHO_PORT to the port to serve, 0 for any".into());
+        return Err("set HTTP_PORT, ECHO_PORT or TLS_PORT to the port to serve, 0 for any".into());
     }
     loop {
         std::thread::park();
     }
+}
+
+fn site(folder: &Path) -> App {
+    App::new()
+        .wrap(cloudgate::Compression::new())
+        .get("/", || {
+            Response::html("<!doctype html><title>cloudgate</title><p>It works.</p>")
+        })
+        .post("/echo", echo)
+        .get("/ws", echo_messages)
+        .fallback(Files::new(folder))
+}
+
+/// An RSA key, for the probes of TLS 1.2 know no other, and its certificate.
+fn identity() -> Result<Identity, Box<dyn std::error::Error>> {
+    let key = KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048)?;
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let mut params = CertificateParams::new(names)?;
+    // Probes find a certificate too good that lives for centuries.
+    params.not_before = SystemTime::now().into();
+    params.not_after = (SystemTime::now() + Duration::from_secs(90 * 86_400)).into();
+    let made = params.self_signed(&key)?;
+    let pem = (made.pem(), key.serialize_pem());
+    Ok(Identity::from_pem(pem.0.as_bytes(), pem.1.as_bytes())?)
 }
 
 fn port(variable: &str) -> Result<Option<u16>, String> {
