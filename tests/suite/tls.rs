@@ -317,6 +317,22 @@ fn what_is_no_handshake_gets_an_alert_and_one_that_does_not_come_is_not_awaited(
 }
 
 #[test]
+fn an_idle_connection_ends_with_a_word_of_it() {
+    // Late, and when the server ends.
+    for idle in [Duration::from_millis(300), Duration::from_secs(75)] {
+        let secure = start_with(app(Hub::new()), |settings| settings.timeouts.idle = idle);
+        let mut tls = secure.open();
+        assert_eq!(get(&mut tls, "/hello"), b"hello");
+        if idle > LIMIT / 2 {
+            wait_for("it to be parked", || secure.server.parked() == 1);
+            secure.server.shutdown(LIMIT);
+        }
+        let ended = tls.read(&mut [0]);
+        assert!(matches!(ended, Ok(0)), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_body_that_is_cut_off_is_not_taken_for_a_whole_one() {
     let secure = start(app(Hub::new()));
     let mut tls = secure.open();

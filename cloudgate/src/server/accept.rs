@@ -14,6 +14,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 use super::Shared;
 use super::conn::{Close, Connection};
+use super::line::Line;
 use super::proxied;
 use super::seats::{Seat, Work};
 use super::upgraded::{self, Held, Left, Talk};
@@ -44,7 +45,7 @@ const ACCEPTS_A_TURN: u32 = 32;
 
 /// A connection without a coroutine: new, or idle for a while.
 pub(super) struct Guest {
-    pub(super) socket: Held,
+    pub(super) line: Line,
     /// The client, once a proxy has said who that is.
     peer: SocketAddr,
     introduction: Introduction,
@@ -53,8 +54,6 @@ pub(super) struct Guest {
     /// How many requests it has had answers to.
     served: u64,
     seat: Seat,
-    /// What it has of TLS.
-    secure: Option<Box<Secure>>,
     /// What it speaks where that is not HTTP any more.
     pub(super) talk: Option<Box<Talk>>,
 }
@@ -68,7 +67,7 @@ enum Introduction {
 
 impl AsFd for Guest {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.line.as_fd()
     }
 }
 
@@ -201,13 +200,15 @@ fn admit(shared: &Arc<Shared>, connection: OwnedFd, peer: SocketAddr, tls: Optio
     // The clock stands still while there is no connection.
     let opened = shared.around.clock.tick();
     let guest = Guest {
-        socket: Held::Alone(socket),
+        line: Line::new(
+            Held::Alone(socket),
+            tls.map_or(Secure::Plain, |live| Secure::Awaited(live.current())),
+        ),
         peer,
         introduction,
         opened,
         served: 0,
         seat,
-        secure: tls.and_then(|live| Secure::Awaited(live.current()).boxed()),
         talk: None,
     };
     if let Err(guest) = give_coroutine(guest) {
@@ -255,28 +256,26 @@ fn run(work: &Work, guest: Guest) {
 /// What a connection does until it is over, parked, or has something else to do, for which it is given back.
 fn turn(work: &Work, guest: Guest) -> Option<Guest> {
     let Guest {
-        socket,
+        line,
         mut peer,
         introduction,
         opened,
         served,
         mut seat,
-        secure,
         talk,
     } = guest;
     let shared = Arc::clone(&seat.shared);
-    let secure = Secure::unboxed(secure);
+    let (socket, secure) = line.into_parts()?;
     let not_polled = |error| {
         log::error!("the connection from {peer} could not be polled: {error}");
     };
-    let guest = |socket, secure: Secure, peer, served, seat, talk| Guest {
-        socket,
+    let guest = |socket, secure, peer, served, seat, talk| Guest {
+        line: Line::new(socket, secure),
         peer,
         introduction: Introduction::Done,
         opened,
         served,
         seat,
-        secure: secure.boxed(),
         talk,
     };
     let socket = match (talk, socket) {

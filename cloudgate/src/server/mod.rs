@@ -11,6 +11,7 @@
 //!  capacity  how many connections fit
 //!  settings  limits and timeouts                        clock    the Date field
 //!  lease     the buffers of a request in flight         upgraded the life of one that speaks another protocol
+//!  line      what is left of one that nobody serves
 //! ```
 
 mod accept;
@@ -20,6 +21,7 @@ mod clock;
 mod conn;
 mod inherited;
 mod lease;
+mod line;
 mod proxied;
 mod respond;
 mod seats;

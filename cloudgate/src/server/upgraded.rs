@@ -153,7 +153,7 @@ pub(super) fn park(shared: &Shared, guest: Guest, until: Deadline) -> Option<Gue
     if talk.protocol.has_work() {
         return Some(guest);
     }
-    let Held::WithTie(socket) = &guest.socket else {
+    let Held::WithTie(socket) = guest.line.held() else {
         return Some(guest);
     };
     let socket = Arc::clone(socket);

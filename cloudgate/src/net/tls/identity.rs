@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -17,6 +16,7 @@ use super::generated::{self, GeneratedKey};
 use super::identity_error::IdentityError;
 #[cfg(feature = "pkcs12")]
 use super::pkcs12;
+use super::serving::provider;
 use crate::message::Certificate;
 use crate::net::home;
 
@@ -186,8 +186,7 @@ impl Identity {
         };
         let certificate =
             Certificate::from_der(own).map_err(|error| malformed(place, error.to_string()))?;
-        let provider = aws_lc_rs::default_provider();
-        let certified = CertifiedKey::from_der(chain, key.clone_key(), &provider).map_err(
+        let certified = CertifiedKey::from_der(chain, key.clone_key(), &provider()).map_err(
             |error| match error {
                 rustls::Error::InconsistentKeys(_) => IdentityError::Mismatch {
                     certificate: place.to_owned(),
