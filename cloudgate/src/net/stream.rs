@@ -97,6 +97,11 @@ impl<S: AsFd + AsRawFd> Stream<S> {
             let _ = session.say_goodbye();
         }
     }
+
+    /// Whether the last that was said is why the connection ends.
+    pub(crate) fn ends_by_alert(&self) -> bool {
+        matches!(self, Stream::Tls(session, _) if session.is_broken())
+    }
 }
 
 impl<S: AsFd + AsRawFd> Duplex for Stream<S> {

@@ -326,8 +326,9 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
             answer(&io.into_socket(), WANTS_TLS);
             return None;
         }
-        Err((_, NoSession::Failed(error))) => {
+        Err((io, NoSession::Failed(error))) => {
             log::debug!("no TLS with {peer}: {error}");
+            close_gently(&io.into_socket());
             return None;
         }
     };
@@ -364,7 +365,11 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
                 Level::Debug
             };
             log::log!(level, "connection from {peer} closed: {close}");
-            connection.into_io().say_goodbye();
+            let mut io = connection.into_io();
+            io.say_goodbye();
+            if io.ends_by_alert() {
+                close_gently(&io.into_parts().0);
+            }
             None
         }
     }
@@ -385,8 +390,14 @@ fn turn_away(connection: &OwnedFd) {
 fn answer(connection: &OwnedFd, bytes: &[u8]) {
     // Whatever fails here, the client sees the end of the connection.
     let _ = send(connection, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    close_gently(connection);
+}
+
+/// Ends our side, and takes what the peer has sent already.
+fn close_gently(connection: &OwnedFd) {
+    // Whatever fails here, the peer sees the end of the connection.
     let _ = shutdown(connection, Shutdown::Write);
-    // Closing with unread bytes would destroy the answer on its way; who sends without end has no
+    // Closing with unread bytes would destroy what is on its way to the peer; who sends without end has no
     // claim to it.
     let mut unread = vec![0; 4096];
     for _ in 0..16 {

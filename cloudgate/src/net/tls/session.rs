@@ -17,6 +17,8 @@ pub(crate) struct Session<D> {
     /// How many bytes were encrypted by a write that could not send them all: the next one, which begins with the same
     /// bytes, goes on with that.
     encrypted: usize,
+    /// The peer has broken the protocol, which ends the session.
+    broken: bool,
 }
 
 /// Why there is no session.
@@ -64,12 +66,18 @@ impl<D: Duplex> Session<D> {
             io,
             engine,
             encrypted: 0,
+            broken: false,
         }
     }
 
     /// What carries it, and the rest: to be put aside between two reads, with nothing to write.
     pub(crate) fn into_parts(self) -> (D, Box<dyn Engine>) {
         (self.io, self.engine)
+    }
+
+    /// Whether the peer has broken the protocol.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
     }
 
     /// What drives it.
@@ -82,7 +90,10 @@ impl<D: Duplex> Session<D> {
     /// # Errors
     /// When the connection is gone.
     pub(crate) fn say_goodbye(&mut self) -> io::Result<()> {
-        self.engine.say_goodbye();
+        // An alert that is fatal was the last word (RFC 8446 section 6.2).
+        if !self.broken {
+            self.engine.say_goodbye();
+        }
         self.send_pending().map(drop)
     }
 
@@ -153,6 +164,7 @@ impl<D: Duplex> Session<D> {
             .as_ref()
             .is_err_and(|error| error.kind() == ErrorKind::InvalidData)
         {
+            self.broken = true;
             let _ = self.send_pending();
         }
         done
@@ -183,7 +195,7 @@ impl<D: Duplex> Duplex for Session<D> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 other => return other,
             }
-            let received = self.engine.receive(&mut Bytes(&mut self.io));
+            let received = self.checked(|engine, io| engine.receive(&mut Bytes(io)));
             // Answers of the protocol, such as to a change of keys.
             self.send_pending()?;
             match received {
