@@ -96,7 +96,7 @@ fn a_new_certificate_is_written_for_its_owner_and_not_over_another() {
     for want in [
         "certificate for   app.test",
         "signed by         itself",
-        "(1 day left)",
+        "(2 days left)",
         "key               ECDSA P-256",
         "private key       there, and the one of the first certificate",
     ] {

@@ -7,7 +7,7 @@ use super::{Outcome, password};
 use crate::cli::say;
 use crate::net::tls::identity::is_pkcs12;
 use crate::net::tls::identity_error::IdentityError;
-use crate::net::tls::issue::{issue, lock, names, names_of_machine, write_secret};
+use crate::net::tls::issue::{OWN_NAMES, issue, lock, machine, names, write_secret};
 use crate::net::tls::local_ca::{self, LocalCa};
 use crate::net::tls::pkcs12;
 
@@ -42,16 +42,25 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let names = if args.names.is_empty() {
-        names_of_machine()
-    } else {
-        names(args.names.iter().map(String::as_str)).map_err(|error| error.to_string())?
-    };
     let now = SystemTime::now();
+    let wanted = if args.names.is_empty() {
+        names(OWN_NAMES)
+    } else {
+        names(args.names.iter().map(String::as_str))
+    };
+    let mut names = wanted.map_err(|error| error.to_string())?;
     let authority = match args.self_signed {
         true => None,
         false => authority(&names, now)?,
     };
+    if args.names.is_empty() {
+        // Which may have changed since there is an authority, and then it does not sign for it.
+        let machine = machine().filter(|machine| !names.contains(machine));
+        names.extend(machine.filter(|machine| {
+            let authority = authority.as_ref();
+            authority.is_none_or(|authority| authority.may_sign(machine, now))
+        }));
+    }
     let valid = Duration::from_secs(u64::from(args.days) * 86_400);
     let issued =
         issue(&names, now, valid, authority.as_ref()).map_err(|error| error.to_string())?;

@@ -27,7 +27,7 @@ pub(crate) fn certificate_file(folder: &Path) -> PathBuf {
 }
 
 impl LocalCa {
-    /// The one that is there, or a new one.
+    /// The one that is there and has some time left, or a new one.
     ///
     /// # Errors
     /// [`IdentityError`] where what is there cannot be used, or none can be written.
@@ -38,7 +38,8 @@ impl LocalCa {
             source,
         };
         let _lock = lock(&path).map_err(unwritable)?;
-        if LocalCa::find(folder)?.is_none() {
+        let there = LocalCa::find(folder)?;
+        if there.as_ref().is_none_or(|there| !there.lasts(now)) {
             let failed = |error: rcgen::Error| unwritable(io::Error::other(error));
             let key = KeyPair::generate().map_err(failed)?;
             let domains: Vec<_> = DOMAINS
@@ -50,7 +51,7 @@ impl LocalCa {
                 .self_signed(&key)
                 .map_err(failed)?;
             let text = format!("{}{}", key.serialize_pem(), made.pem());
-            write_secret(&path, text.as_bytes(), false).map_err(unwritable)?;
+            write_secret(&path, text.as_bytes(), there.is_some()).map_err(unwritable)?;
         }
         let there = LocalCa::find(folder)?;
         let there = there.ok_or_else(|| unwritable(ErrorKind::NotFound.into()))?;
@@ -58,13 +59,14 @@ impl LocalCa {
         Ok(there)
     }
 
-    /// Writes the file that others read, where it is missing.
+    /// Writes the file that others read, where it is missing or that of another authority.
     fn write_certificate(&self, folder: &Path) -> io::Result<()> {
         let path = certificate_file(folder);
-        match write_secret(&path, self.pem.as_bytes(), false) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            other => other.and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o644))),
+        if fs::read(&path).is_ok_and(|there| there == self.pem.as_bytes()) {
+            return Ok(());
         }
+        write_secret(&path, self.pem.as_bytes(), true)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o644))
     }
 
     /// What its certificate says.
@@ -101,7 +103,7 @@ mod tests {
     use rustls::pki_types::{ServerName, UnixTime};
 
     use super::*;
-    use crate::net::tls::issue::{VALID, issue, names};
+    use crate::net::tls::issue::{RENEWED_BEFORE, VALID, issue, names};
     use crate::net::tls::serving::provider;
 
     #[test]
@@ -131,6 +133,22 @@ mod tests {
         fs::remove_file(certificate_file(&folder)).unwrap();
         LocalCa::find_or_make(&folder, now).unwrap();
         assert_eq!(fs::read_to_string(certificate_file(&folder)).unwrap(), text);
+        // The key was taken away, so that there is another authority.
+        fs::remove_file(folder.join(KEY_FILE)).unwrap();
+        let other = LocalCa::find_or_make(&folder, now).unwrap();
+        let text = fs::read_to_string(certificate_file(&folder)).unwrap();
+        assert_eq!(text, other.pem());
+        // As there is when this one comes to its end.
+        let end = other.certificate().valid_until() - RENEWED_BEFORE;
+        let second = Duration::from_secs(1);
+        let last = LocalCa::find_or_make(&folder, end - second).unwrap();
+        assert_eq!(last.der(), other.der());
+        let next = LocalCa::find_or_make(&folder, end).unwrap();
+        assert!(next.lasts(end) && next.der() != other.der());
+        // A key and a certificate that are not each other's.
+        let key = KeyPair::generate().unwrap().serialize_pem();
+        fs::write(folder.join(KEY_FILE), key + next.pem()).unwrap();
+        assert!(LocalCa::find(&folder).is_err());
         fs::write(folder.join(KEY_FILE), "my diary").unwrap();
         assert!(LocalCa::find_or_make(&folder, now).is_err());
         assert_eq!(

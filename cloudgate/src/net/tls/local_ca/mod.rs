@@ -19,13 +19,15 @@ use rcgen::{
     IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
 };
 use rustls::pki_types::CertificateDer;
+use rustls::sign::CertifiedKey;
 use x509_cert::der::Decode;
 use x509_cert::ext::pkix::NameConstraints as ReadConstraints;
 use x509_cert::ext::pkix::name::GeneralName;
 
 use super::identity::{parse_pem, read};
 use super::identity_error::IdentityError;
-use super::issue::BEGINS_BEFORE;
+use super::issue::{RENEWED_BEFORE, begin};
+use super::serving::provider;
 use crate::message::{Certificate, Network};
 
 /// The organization in its certificate.
@@ -101,6 +103,8 @@ impl LocalCa {
             Certificate::from_der(&der).map_err(|error| malformed(error.to_string()))?;
         let key = KeyPair::try_from(material.key.secret_der())
             .map_err(|error| malformed(error.to_string()))?;
+        CertifiedKey::from_der(vec![der.clone()], material.key, &provider())
+            .map_err(|error| malformed(error.to_string()))?;
         let name = certificate.common_name().unwrap_or_default();
         let issuer = Issuer::new(params(name, &[], SystemTime::now()), key);
         if !certificate.subject().contains(ORGANIZATION) {
@@ -128,6 +132,12 @@ impl LocalCa {
 
     pub(crate) fn der(&self) -> &CertificateDer<'static> {
         &self.der
+    }
+
+    /// Whether what it signs is not to be made anew at once.
+    pub(crate) fn lasts(&self, now: SystemTime) -> bool {
+        now >= self.certificate.valid_from()
+            && self.certificate.valid_until() > now + RENEWED_BEFORE
     }
 
     /// Whether it may sign for this name, as [`issue::names`](super::issue::names) gives it, and still can.
@@ -173,8 +183,8 @@ fn params(name: &str, domains: &[String], now: SystemTime) -> CertificateParams 
         permitted_subtrees: hosts.chain(networks).collect(),
         excluded_subtrees: Vec::new(),
     });
-    params.not_before = (now - BEGINS_BEFORE).into();
-    params.not_after = (now - BEGINS_BEFORE + VALID).into();
+    params.not_before = begin(now).into();
+    params.not_after = (now + VALID).into();
     params
 }
 
