@@ -126,7 +126,7 @@ impl App {
             }
             match running.reload_tls() {
                 Ok(()) => log::info!("certificates were read again"),
-                Err(error) => log::error!("what TLS is served with stays as it was: {error}"),
+                Err(error) => log::error!("a certificate stays as it was: {error}"),
             }
         }
         std::thread::spawn(move || {

@@ -422,7 +422,7 @@ impl Running {
     /// To be called from a plain thread, for it reads from the disk.
     ///
     /// # Errors
-    /// [`IdentityError`] for the first that cannot be used; what that port had stays.
+    /// [`IdentityError`] for the first that cannot be used; what was there in its place stays.
     pub fn reload_tls(&self) -> std::result::Result<(), IdentityError> {
         let now = SystemTime::now();
         // A fault of one port is none of the others.

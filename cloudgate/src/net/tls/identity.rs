@@ -14,6 +14,7 @@ use rustls::sign::CertifiedKey;
 
 use super::generated::{self, GeneratedKey};
 use super::identity_error::IdentityError;
+use super::local_ca;
 #[cfg(feature = "pkcs12")]
 use super::pkcs12;
 use super::serving::provider;
@@ -260,7 +261,12 @@ impl Source {
     }
 
     fn stamps(&self) -> Vec<Stamp> {
-        self.files().into_iter().map(Stamp::of).collect()
+        let mut stamps: Vec<_> = self.files().into_iter().map(Stamp::of).collect();
+        if matches!(self, Source::Generated(_)) {
+            // Who makes a local CA while the server runs has it sign from then on.
+            stamps.extend(local_ca::key_file().map(|path| Stamp::of(&path)));
+        }
+        stamps
     }
 
     /// Reads it at its first time, beside the worker if a handler should want that.

@@ -29,7 +29,10 @@ const TRY_AGAIN_AFTER: u32 = 60;
 /// TLS of one port, with what its files hold now.
 pub(crate) struct Live {
     current: RwLock<Arc<dyn Acceptor>>,
+    /// Held while files are read and keys derived, so never by who answers a request.
     state: Mutex<State>,
+    /// What `state` holds, for people.
+    shown: RwLock<Vec<CertificateStatus>>,
 }
 
 struct State {
@@ -79,16 +82,18 @@ impl Live {
     pub(crate) fn new(tls: Tls) -> Result<Arc<Live>, IdentityError> {
         let tickets = tickets()?;
         let acceptor = tls.acceptor(&tickets)?;
+        let state = State {
+            tls,
+            tickets,
+            changed: None,
+            looks: 0,
+            problem: None,
+            warned: FxHashMap::default(),
+        };
         Ok(Arc::new(Live {
             current: RwLock::new(acceptor),
-            state: Mutex::new(State {
-                tls,
-                tickets,
-                changed: None,
-                looks: 0,
-                problem: None,
-                warned: FxHashMap::default(),
-            }),
+            shown: RwLock::new(state.shown()),
+            state: Mutex::new(state),
         }))
     }
 
@@ -99,25 +104,23 @@ impl Live {
 
     /// What is shown.
     pub(crate) fn certificates(&self) -> Vec<CertificateStatus> {
-        let state = self.state();
-        let identities = state.tls.identities.iter();
-        identities
-            .map(|(_, identity)| CertificateStatus {
-                certificate: identity.certificate().clone(),
-                place: identity.place().to_owned(),
-                problem: state.problem.clone(),
-            })
-            .collect()
+        let shown = self.shown.read();
+        shown.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn show(&self, state: &State) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = state.shown();
     }
 
     /// Takes what the files hold now.
     ///
     /// # Errors
-    /// [`IdentityError`] for what cannot be used; then everything stays as it was.
+    /// [`IdentityError`] for the first that cannot be used; that stays as it was.
     pub(crate) fn reload(&self, now: SystemTime) -> Result<(), IdentityError> {
         let mut state = self.state();
         let taken = self.take(&mut state, now);
         state.problem = taken.as_ref().err().map(ToString::to_string);
+        self.show(&state);
         taken
     }
 
@@ -125,6 +128,7 @@ impl Live {
     pub(crate) fn look(&self, now: SystemTime) {
         let mut state = self.state();
         self.follow_files(&mut state, now);
+        self.show(&state);
         let said = state.warnings(now);
         drop(state);
         for (level, text) in said {
@@ -171,7 +175,7 @@ impl Live {
             Err(error) if looks >= COMPLAIN_AFTER => {
                 let error = error.to_string();
                 if state.problem.as_ref() != Some(&error) {
-                    log::error!("what TLS is served with stays as it was: {error}");
+                    log::error!("a certificate stays as it was: {error}");
                     state.problem = Some(error);
                 }
             }
@@ -197,7 +201,7 @@ impl Live {
     }
 
     fn take(&self, state: &mut State, now: SystemTime) -> Result<(), IdentityError> {
-        let tls = state.tls.read_again(now)?;
+        let (tls, fault) = state.tls.read_again(now);
         if tls.clients.is_some() {
             // A session remembers a client that may not be let in any more.
             state.tickets = tickets()?;
@@ -205,7 +209,7 @@ impl Live {
         let acceptor = tls.acceptor(&state.tickets)?;
         state.tls = tls;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
-        Ok(())
+        fault.map_or(Ok(()), Err)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -214,6 +218,17 @@ impl Live {
 }
 
 impl State {
+    fn shown(&self) -> Vec<CertificateStatus> {
+        let identities = self.tls.identities.iter();
+        identities
+            .map(|(_, identity)| CertificateStatus {
+                certificate: identity.certificate().clone(),
+                place: identity.place().to_owned(),
+                problem: self.problem.clone(),
+            })
+            .collect()
+    }
+
     /// What is to be said about certificates that expire, each but once.
     fn warnings(&mut self, now: SystemTime) -> Vec<(Level, String)> {
         let mut said = Vec::new();
@@ -312,6 +327,67 @@ mod tests {
         assert_eq!(status.certificate, second);
         assert!(status.problem.unwrap().contains("was not made here"));
         assert_eq!(std::fs::read_to_string(key.path()).unwrap(), "my diary");
+    }
+
+    #[test]
+    fn a_fault_of_one_is_none_of_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, names: [&str; 1]| {
+            let made = rcgen::generate_simple_self_signed(names.map(str::to_owned)).unwrap();
+            let path = folder.path().join(name);
+            let text = made.cert.pem() + &made.signing_key.serialize_pem();
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let paths = ["a.pem", "b.pem"].map(|name| write(name, ["one.example"]));
+        let identities = paths
+            .clone()
+            .map(|path| Identity::from_pem_files(&path, &path).unwrap());
+        let [first, second] = identities;
+        let live = Live::new(Tls::new(first).name("b.example", second)).unwrap();
+        let names = || {
+            let certificates = live.certificates().into_iter();
+            let names = certificates.map(|status| status.certificate.names()[0].clone());
+            names.collect::<Vec<_>>()
+        };
+        let now = SystemTime::now();
+        std::fs::write(&paths[0], "").unwrap();
+        write("b.pem", ["two.example"]);
+        let error = live.reload(now).unwrap_err().to_string();
+        assert!(error.contains("a.pem"), "{error}");
+        assert_eq!(names(), ["one.example", "two.example"]);
+        // Nor by itself, which takes two looks.
+        write("b.pem", ["three.example"]);
+        live.look(now);
+        live.look(now);
+        assert_eq!(names(), ["one.example", "three.example"]);
+        for _ in 0..=COMPLAIN_AFTER {
+            live.look(now);
+        }
+        assert!(
+            live.certificates()[0]
+                .problem
+                .as_ref()
+                .unwrap()
+                .contains("a.pem")
+        );
+        write("a.pem", ["four.example"]);
+        live.look(now);
+        live.look(now);
+        assert_eq!(names(), ["four.example", "three.example"]);
+        assert_eq!(live.certificates()[0].problem, None);
+    }
+
+    #[test]
+    fn who_asks_what_is_shown_does_not_wait_for_files_that_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = GeneratedKey::new(folder.path().join("key.pem"));
+        let live = Live::new(Tls::new(Identity::generated(&key).unwrap())).unwrap();
+        let _reading = live.state();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let asked = Arc::clone(&live);
+        std::thread::spawn(move || sender.send(asked.certificates().len()));
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(30)), Ok(1));
     }
 
     #[test]

@@ -197,22 +197,33 @@ impl Tls {
             .any(|(_, identity)| identity.is_due(now))
     }
 
-    /// The same with what its files hold now.
-    ///
-    /// # Errors
-    /// [`IdentityError`] for the first that cannot be used.
-    pub(crate) fn read_again(&self, now: SystemTime) -> Result<Tls, IdentityError> {
-        let identities = self.identities.iter();
-        Ok(Tls {
+    /// The same with what its files hold now. A fault of one is none of the others: what cannot be used stays as it was,
+    /// and the first such fault comes with it.
+    pub(crate) fn read_again(&self, now: SystemTime) -> (Tls, Option<IdentityError>) {
+        let mut faults = Vec::new();
+        let mut identities = Vec::with_capacity(self.identities.len());
+        for (name, identity) in &self.identities {
+            let read = identity.read_again(now).unwrap_or_else(|error| {
+                // One that has expired where it is was warned of, and another may be here to be taken.
+                if identity.changed().is_some() || identity.is_due(now) {
+                    faults.push(error);
+                }
+                identity.clone()
+            });
+            identities.push((name.clone(), read));
+        }
+        let clients = self.clients.as_ref().map(|clients| {
+            clients.read_again().unwrap_or_else(|error| {
+                faults.push(error);
+                clients.clone()
+            })
+        });
+        let tls = Tls {
             backend: self.backend,
-            identities: identities
-                .map(|(name, identity)| Ok((name.clone(), identity.read_again(now)?)))
-                .collect::<Result<_, IdentityError>>()?,
-            clients: match &self.clients {
-                Some(clients) => Some(clients.read_again()?),
-                None => None,
-            },
-        })
+            identities,
+            clients,
+        };
+        (tls, faults.into_iter().next())
     }
 }
 

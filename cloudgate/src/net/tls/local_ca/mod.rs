@@ -74,6 +74,11 @@ pub(crate) fn folder() -> Option<PathBuf> {
     Some(data.join("cloudgate/ca"))
 }
 
+/// Where its key is, if there is one.
+pub(crate) fn key_file() -> Option<PathBuf> {
+    folder().map(|folder| folder.join(KEY_FILE))
+}
+
 impl LocalCa {
     /// The one that is there.
     ///
