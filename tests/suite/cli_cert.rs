@@ -118,6 +118,11 @@ fn a_pkcs12_file_has_a_password() {
     place.said(&[&["cert", "new", "a.test", "--out", "a.p12"], &with[..]].concat());
     let shown = place.said(&[&["cert", "show", "a.p12"], &with[..]].concat());
     assert!(shown.contains("certificate for   a.test"), "{shown}");
+    let said = place.said(&[&["cert", "new", "a.test", "--out", "my a.p12"], &with[..]].concat());
+    assert!(
+        said.contains("  SSL_PASSWORD='its password' cloudgate serve --cert 'my a.p12'\n"),
+        "{said}"
+    );
     let refused = place.refused(&["cert", "show", "a.p12"]);
     assert!(
         refused.contains("the password of a.p12 is another"),
@@ -204,11 +209,11 @@ fn the_certificate_of_a_server_is_shown_and_whether_it_is_trusted() {
 }
 
 /// A `certutil` that notes what it was called with.
-fn certutil(place: &Place, status: u8) -> std::path::PathBuf {
+fn certutil(place: &Place, then: &str) -> std::path::PathBuf {
     let folder = place.path("bin");
     fs::create_dir_all(&folder).expect("a folder");
     let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {}\nexit {status}\n",
+        "#!/bin/sh\nCALLS='{}'\necho \"$@\" >> $CALLS\n{then}\n",
         place.path("calls").display()
     );
     let path = folder.join("certutil");
@@ -227,7 +232,7 @@ fn calls(place: &Place) -> Vec<String> {
 #[test]
 fn browsers_trust_what_the_local_ca_signs() {
     let place = Place::new();
-    let folder = certutil(&place, 0);
+    let folder = certutil(&place, "exit 0");
     let trust = |more: &[&str]| {
         let mut command = place.command(&[&["cert", "trust", "--only", "browsers"], more].concat());
         command.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
@@ -240,14 +245,21 @@ fn browsers_trust_what_the_local_ca_signs() {
         "{dry:?}"
     );
     assert_eq!(calls(&place), [] as [&str; 0]);
+    assert!(
+        fs::read_dir(place.path("home"))
+            .expect("a folder")
+            .next()
+            .is_none(),
+        "a dry run writes nothing"
+    );
     let ca = "home/.local/share/cloudgate/ca";
+    let certificate = place.path(&format!("{ca}/ca.pem"));
+
+    assert_eq!(trust(&[]).code, Some(0));
     assert_eq!(
         (place.mode(ca), place.mode(&format!("{ca}/ca-key.pem"))),
         (0o700, 0o600)
     );
-    let certificate = place.path(&format!("{ca}/ca.pem"));
-
-    assert_eq!(trust(&[]).code, Some(0));
     let made = calls(&place);
     assert_eq!(made.len(), 2, "{made:?}");
     assert!(
@@ -272,7 +284,23 @@ fn browsers_trust_what_the_local_ca_signs() {
     let said = place.said(&["cert", "new", "app.test"]);
     assert!(said.contains("signed by the local CA"), "{said}");
     let shown = place.said(&["cert", "show", "app.test.pem"]);
-    assert!(shown.contains("(the local CA)"), "{shown}");
+    assert!(
+        shown.contains("(the local CA)") && shown.contains("no host: it signs for others"),
+        "{shown}"
+    );
+    // By its key, and not by its name: another of that name is not meant.
+    fs::rename(place.path(ca), place.path("old")).expect("a folder");
+    certutil(&place, "exit 1");
+    assert_eq!(trust(&[]).code, Some(1));
+    let shown = place.said(&["cert", "show", "app.test.pem"]);
+    assert!(
+        shown.contains("CN=cloudgate local CA ada@") && !shown.contains("(the local CA)"),
+        "{shown}"
+    );
+    fs::remove_dir_all(place.path(ca)).expect("a folder");
+    fs::rename(place.path("old"), place.path(ca)).expect("a folder");
+    certutil(&place, "exit 0");
+    fs::write(place.path("calls"), "\n".repeat(4)).expect("a file");
     let refused = place.refused(&["cert", "new", "example.com"]);
     assert!(
         refused.contains("does not sign for example.com"),
@@ -280,15 +308,41 @@ fn browsers_trust_what_the_local_ca_signs() {
     );
     place.said(&["cert", "new", "example.com", "--self-signed"]);
 
-    assert_eq!(trust(&["--remove"]).code, Some(0));
-    assert!(calls(&place)[4].starts_with("-D -d sql:"));
-    certutil(&place, 1);
-    let failed = trust(&[]);
-    assert_eq!(failed.code, Some(1), "{failed:?}");
-    assert!(
-        failed.errors.contains("not done: the browser's store"),
-        "{failed:?}"
+    // As many as have its name, for it may have been made anew.
+    certutil(
+        &place,
+        "test $(wc -l < $CALLS) -gt 6 || exit 0; echo could not find certificate named 'x' >&2; exit 255",
     );
+    let removed = trust(&["--remove"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let text = removed.lines.join("\n");
+    assert!(
+        text.contains("no longer in the browser's store")
+            && text.contains("not in the browser's store"),
+        "{text}"
+    );
+    let removals = calls(&place).split_off(4);
+    assert_eq!(removals.len(), 4, "{removals:?}");
+    assert!(
+        removals.iter().all(|call| call.starts_with("-D -d sql:")),
+        "{removals:?}"
+    );
+    // What fails is done by hand, and is no success, be it that nobody trusts it any more.
+    certutil(&place, "echo a password is wanted >&2; exit 255");
+    for (arguments, command) in [
+        (&[][..], "  certutil -A -d sql:"),
+        (&["--remove"], "  certutil -D -d sql:"),
+    ] {
+        let failed = trust(arguments);
+        assert_eq!(failed.code, Some(1), "{failed:?}");
+        assert!(
+            failed
+                .errors
+                .contains("not done, certutil says: a password is wanted")
+                && failed.errors.contains(command),
+            "{failed:?}"
+        );
+    }
 }
 
 #[test]
@@ -335,6 +389,16 @@ fn serve_speaks_tls_by_a_key_that_it_makes_and_does_not_serve() {
         page.starts_with("HTTP/1.1 200") && page.ends_with("page"),
         "{page}"
     );
+    // It takes the CA that is made while it runs.
+    let mut trust = place.command(&["cert", "trust", "--only", "browsers"]);
+    trust.env("PATH", place.path("nothing"));
+    assert_eq!(Program::spawn(trust).ended().code, Some(0));
+    let ca = "home/.local/share/cloudgate/ca/ca.pem";
+    wait_for("the CA to sign", || {
+        place
+            .said(&["cert", "show", &address, "--ca", ca])
+            .contains(&format!("trusted           by {ca}"))
+    });
     let id = i32::try_from(program.id()).ok().and_then(Pid::from_raw);
     kill_process(id.expect("a process id"), Signal::TERM).expect("a process that runs");
     assert_eq!(program.ended().code, Some(0));

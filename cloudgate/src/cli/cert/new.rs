@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::{Outcome, password};
+use super::{Outcome, password, stores};
 use crate::cli::say;
 use crate::net::tls::identity::is_pkcs12;
 use crate::net::tls::identity_error::IdentityError;
@@ -102,8 +102,18 @@ pub(super) fn run(args: &Args) -> Outcome {
         Some(_) => "signed by the local CA, which browsers here trust after `cloudgate cert trust`",
         None => "signed by itself: browsers ask before they trust it",
     };
+    let word = out.display().to_string();
+    let word = match word.starts_with('-') {
+        true => format!("./{word}"),
+        false => word,
+    };
+    let argument = stores::shell(&[word], false);
+    let password = match is_pkcs12(&out) {
+        true => "SSL_PASSWORD='its password' ",
+        false => "",
+    };
     Ok(format!(
-        "{file} holds a key and a certificate for {}, {by}.\n\n  cloudgate serve --cert {file}\n  SSL=1 SSL_CERT={file} cargo run\n",
+        "{file} holds a key and a certificate for {}, {by}.\n\n  {password}cloudgate serve --cert {argument}\n  {password}SSL=1 SSL_CERT={argument} cargo run\n",
         names.join(", ")
     ))
 }
@@ -116,6 +126,9 @@ fn authority(names: &[String], now: SystemTime) -> Result<Option<LocalCa>, Strin
     let Some(authority) = LocalCa::find(&folder).map_err(|error| error.to_string())? else {
         return Ok(None);
     };
+    if !authority.lasts(now) {
+        return Err("the local CA is at its end, and signs no more: `cloudgate cert trust` makes another, --self-signed a certificate without it".to_owned());
+    }
     match names.iter().find(|name| !authority.may_sign(name, now)) {
         None => Ok(Some(authority)),
         Some(name) => Err(format!(

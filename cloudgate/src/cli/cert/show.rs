@@ -5,10 +5,12 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
-use x509_cert::der::Decode;
 use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::der::{Decode, Encode};
+use x509_cert::ext::pkix::BasicConstraints;
 
 use super::{Outcome, password};
 use crate::cli::say;
@@ -29,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
@@ -237,17 +240,43 @@ fn whom(certificate: &Certificate) -> String {
     ];
     let all = all.concat();
     match all.is_empty() {
+        true if signs(certificate) => "no host: it signs for others".to_owned(),
         true => "no name (browsers want one; the subject does not count)".to_owned(),
         false => all.join(", "),
     }
 }
 
-/// Whether it was signed by the authority of this user.
+/// Whether it was signed by the authority of this user: by its key, not by somebody of that name.
 fn local(certificate: &Certificate) -> &'static str {
     let authority = local_ca::folder().and_then(|folder| LocalCa::find(&folder).ok().flatten());
-    let known = authority
-        .is_some_and(|authority| authority.certificate().subject() == certificate.issuer());
-    if known { " (the local CA)" } else { "" }
+    let signed = authority.is_some_and(|authority| {
+        is_signed_by(certificate.der(), authority.certificate().der()).unwrap_or(false)
+    });
+    if signed { " (the local CA)" } else { "" }
+}
+
+/// Whether a certificate was signed by an ECDSA key of P-256, as a local CA has it.
+fn is_signed_by(der: &[u8], authority: &[u8]) -> x509_cert::der::Result<bool> {
+    let read = x509_cert::Certificate::from_der(der)?;
+    let authority = x509_cert::Certificate::from_der(authority)?;
+    let body = read.tbs_certificate();
+    let signer = authority.tbs_certificate();
+    let key = signer
+        .subject_public_key_info()
+        .subject_public_key
+        .raw_bytes();
+    let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key);
+    let signed = key.verify(&body.to_der()?, read.signature().raw_bytes());
+    Ok(body.issuer() == signer.subject() && signed.is_ok())
+}
+
+/// Whether it is one that signs others.
+fn signs(certificate: &Certificate) -> bool {
+    let read = x509_cert::Certificate::from_der(certificate.der());
+    read.is_ok_and(|read| {
+        let constraints = read.tbs_certificate().get_extension::<BasicConstraints>();
+        constraints.is_ok_and(|found| found.is_some_and(|(_, constraints)| constraints.ca))
+    })
 }
 
 /// Of which kind its key is.
@@ -266,6 +295,7 @@ fn kind(certificate: &Certificate) -> String {
         }
         (EC, Some(P256)) => "ECDSA P-256".to_owned(),
         (EC, Some(P384)) => "ECDSA P-384".to_owned(),
+        (EC, Some(P521)) => "ECDSA P-521".to_owned(),
         (ED25519, _) => "Ed25519".to_owned(),
         (other, _) => format!("of the kind {other}"),
     }

@@ -14,6 +14,12 @@ const DEBIAN: &str = "/usr/local/share/ca-certificates";
 /// Where Fedora and those like it do.
 const FEDORA: &str = "/etc/pki/ca-trust/source/anchors";
 
+const WANTS_ROOT: &str = "it is the system's, and wants root";
+
+/// How often one certificate after another of the same name is taken out of a store: an authority that was made anew has
+/// the name of the one before.
+const MOST_REMOVED: usize = 16;
+
 /// What the file is called there.
 const FILE: &str = "cloudgate-local-ca.crt";
 
@@ -55,6 +61,7 @@ fn databases(home: &Path) -> Vec<PathBuf> {
     for firefox in [
         ".mozilla/firefox",
         "snap/firefox/common/.mozilla/firefox",
+        ".config/mozilla/firefox",
         ".var/app/org.mozilla.firefox/.mozilla/firefox",
     ] {
         let profiles = fs::read_dir(home.join(firefox)).into_iter().flatten();
@@ -122,6 +129,15 @@ pub(super) fn system(change: Change<'_>) -> Step {
             left: Some("it asks for a password".to_owned()),
         };
     }
+    if !Path::new(FEDORA).is_dir() && !Path::new(DEBIAN).is_dir() && finds("trust") {
+        // Arch and openSUSE, by p11-kit.
+        let what = if change.remove { "--remove" } else { "--store" };
+        return Step {
+            place: "the system's store, by p11-kit".to_owned(),
+            commands: vec![words(&["trust", "anchor", what, &certificate])],
+            left: (!rustix::process::geteuid().is_root()).then(|| WANTS_ROOT.to_owned()),
+        };
+    }
     let (folder, update) = match Path::new(FEDORA).is_dir() {
         true => (FEDORA, "update-ca-trust"),
         false => (DEBIAN, "update-ca-certificates"),
@@ -139,7 +155,7 @@ pub(super) fn system(change: Change<'_>) -> Step {
             "{folder} is missing: install the package ca-certificates"
         ))
     } else if !rustix::process::geteuid().is_root() {
-        Some("it is the system's, and wants root".to_owned())
+        Some(WANTS_ROOT.to_owned())
     } else {
         None
     };
@@ -167,11 +183,40 @@ fn execute(command: &[String]) -> Result<(), String> {
     Err(format!("{program} says: {}", errors.trim()))
 }
 
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    Done,
+    /// It was not there to be taken away.
+    Absent,
+}
+
 /// Does all that one step needs.
-pub(super) fn perform(step: &Step) -> Result<(), String> {
-    step.commands
-        .iter()
-        .try_for_each(|command| execute(command))
+pub(super) fn perform(step: &Step, change: Change<'_>) -> Result<Done, String> {
+    for command in &step.commands {
+        if change.remove && command.first().is_some_and(|word| word == "certutil") {
+            return remove_all(command);
+        }
+        execute(command)?;
+    }
+    Ok(Done::Done)
+}
+
+fn remove_all(command: &[String]) -> Result<Done, String> {
+    for removed in 0..MOST_REMOVED {
+        match execute(command) {
+            Ok(()) => {}
+            Err(error) if error.contains("could not find cert") => {
+                return Ok(if removed == 0 {
+                    Done::Absent
+                } else {
+                    Done::Done
+                });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Done::Done)
 }
 
 /// A command as it can be copied into a shell.

@@ -1,15 +1,16 @@
 //! How does a browser on the developer's machine come to trust what is made here?
 
+use std::env;
 use std::path::Path;
 use std::time::SystemTime;
 
 use clap::ValueEnum;
 
 use super::Outcome;
-use super::stores::{self, Change, Step};
+use super::stores::{self, Change, Done, Step};
 use crate::cli::say;
 use crate::net::tls::identity_error::IdentityError;
-use crate::net::tls::local_ca::make::certificate_file;
+use crate::net::tls::local_ca::make::{self, certificate_file};
 use crate::net::tls::local_ca::{self, LocalCa};
 
 /// Makes a local CA, if there is none, and lets browsers and programs on this machine trust it.
@@ -25,7 +26,7 @@ pub(super) struct Args {
     #[arg(long)]
     remove: bool,
 
-    /// Tell what would be done, and do none of it but making the CA
+    /// Tell what would be done, and do none of it
     #[arg(long)]
     dry_run: bool,
 
@@ -46,18 +47,27 @@ pub(super) fn run(args: &Args) -> Outcome {
     let folder = local_ca::folder()
         .ok_or("neither HOME nor CLOUDGATE_CA says where the local CA is to lie")?;
     let told = |error: IdentityError| error.to_string();
-    let authority = if args.remove {
-        LocalCa::find(&folder)
-            .map_err(told)?
-            .ok_or_else(|| format!("there is no local CA in {}", say::path(&folder)))?
-    } else {
-        LocalCa::find_or_make(&folder, SystemTime::now()).map_err(told)?
+    let there = match args.remove || args.dry_run {
+        true => LocalCa::find(&folder).map_err(told)?,
+        false => Some(LocalCa::find_or_make(&folder, SystemTime::now()).map_err(told)?),
+    };
+    let (name, domains) = match &there {
+        Some(authority) => {
+            let name = authority.certificate().common_name();
+            (
+                name.unwrap_or_default().to_owned(),
+                authority.domains().to_vec(),
+            )
+        }
+        None if args.remove => {
+            return Err(format!("there is no local CA in {}", say::path(&folder)));
+        }
+        None => (make::name(), make::domains()),
     };
     let certificate = certificate_file(&folder);
-    let name = authority.certificate().common_name().unwrap_or_default();
     let change = Change {
         certificate: &certificate,
-        name,
+        name: &name,
         remove: args.remove,
     };
     let mut steps = Vec::new();
@@ -71,14 +81,26 @@ pub(super) fn run(args: &Args) -> Outcome {
         steps.push(stores::system(change));
     }
     let mut text = format!(
-        "{name}, in {}, signs for {}, what is below them, and networks of one's own.\n",
+        "{}, in {}, {} for {}, what is below them, and networks of one's own.\n",
+        say::path(Path::new(&name)),
         say::path(&folder),
-        authority.domains().join(", ")
+        if there.is_some() {
+            "signs"
+        } else {
+            "would be made, and sign"
+        },
+        domains.join(", ")
     );
+    if let Some(user) = env::var_os("SUDO_USER") {
+        let user = say::path(Path::new(&user));
+        text += &format!(
+            "\nThis is root's. Without sudo it is {user}'s, whose browsers and servers have use for it.\n"
+        );
+    }
     let mut failed = false;
     for (index, step) in steps.iter().enumerate() {
         let wants_root = index >= browsers;
-        failed |= !tell(&mut text, step, args, wants_root);
+        failed |= !tell(&mut text, step, args, change, wants_root);
     }
     text += &ending(args, &certificate);
     match failed {
@@ -88,30 +110,26 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Does a step, or tells how it is done; whether that went well.
-fn tell(text: &mut String, step: &Step, args: &Args, wants_root: bool) -> bool {
+fn tell(text: &mut String, step: &Step, args: &Args, change: Change<'_>, wants_root: bool) -> bool {
     let place = &step.place;
     let done = if args.remove {
         "no longer in"
     } else {
         "trusted in"
     };
-    let reason = match &step.left {
-        Some(left) => format!("left to you, for {left}"),
-        None if args.dry_run => "would be done".to_owned(),
-        None => match stores::perform(step) {
-            Ok(()) => {
+    let (reason, went_well) = match &step.left {
+        Some(left) => (format!("left to you, for {left}"), true),
+        None if args.dry_run => ("would be done".to_owned(), true),
+        None => match stores::perform(step, change) {
+            Ok(Done::Done) => {
                 *text += &format!("\n{done} {place}\n");
                 return true;
             }
-            // Who is not there cannot be taken away.
-            Err(_) if args.remove => {
+            Ok(Done::Absent) => {
                 *text += &format!("\nnot in {place}\n");
                 return true;
             }
-            Err(error) => {
-                *text += &format!("\nnot done: {place}: {error}\n");
-                return false;
-            }
+            Err(error) => (format!("not done, {error}"), false),
         },
     };
     *text += &format!("\n{place}: {reason}\n");
@@ -119,7 +137,7 @@ fn tell(text: &mut String, step: &Step, args: &Args, wants_root: bool) -> bool {
     for command in &step.commands {
         *text += &format!("  {}\n", stores::shell(command, root));
     }
-    true
+    went_well
 }
 
 /// What comes next.
@@ -128,7 +146,7 @@ fn ending(args: &Args, certificate: &Path) -> String {
         return "\nBrowsers that run see it when they are started again.\n".to_owned();
     }
     format!(
-        "\nBrowsers that run see it when they are started again. Others take it by its file:\n  curl --cacert {0} https://localhost:3000\n  NODE_EXTRA_CA_CERTS={0} node app.js\n",
+        "\nBrowsers that run see it when they are started again. Servers that made their own key have it\nsigned anew within seconds. Others take the CA by its file:\n  curl --cacert {0} https://localhost:3000\n  NODE_EXTRA_CA_CERTS={0} node app.js\n",
         say::path(certificate)
     )
 }

@@ -42,12 +42,7 @@ impl LocalCa {
         if there.as_ref().is_none_or(|there| !there.lasts(now)) {
             let failed = |error: rcgen::Error| unwritable(io::Error::other(error));
             let key = KeyPair::generate().map_err(failed)?;
-            let domains: Vec<_> = DOMAINS
-                .map(str::to_owned)
-                .into_iter()
-                .chain(machine())
-                .collect();
-            let made = params(&name(), &domains, now)
+            let made = params(&name(), &domains(), now)
                 .self_signed(&key)
                 .map_err(failed)?;
             let text = format!("{}{}", key.serialize_pem(), made.pem());
@@ -80,8 +75,14 @@ impl LocalCa {
     }
 }
 
+/// The domains that a new one may sign for.
+pub(crate) fn domains() -> Vec<String> {
+    let domains = DOMAINS.map(str::to_owned).into_iter();
+    domains.chain(machine()).collect()
+}
+
 /// What it is called, so that a person with several machines knows which it is.
-fn name() -> String {
+pub(crate) fn name() -> String {
     let user = env::var("USER").or_else(|_| env::var("LOGNAME"));
     let user = user.unwrap_or_else(|_| "user".to_owned());
     let machine = machine().unwrap_or_else(|| "machine".to_owned());
