@@ -9,7 +9,7 @@ use crate::cases::{Case, PAGES};
 use crate::content;
 use crate::harness::ask::{self, Answer};
 use crate::harness::child::Running;
-use crate::harness::load::Plan;
+use crate::harness::load::{Client, Plan};
 use crate::harness::options::Named;
 use crate::harness::rounds::Started;
 use crate::nginx::{self, Sendfile};
@@ -91,6 +91,7 @@ impl Bench {
             scripts::script(case).as_bytes(),
         )?;
         let plan = Plan {
+            client: Client::Wrk,
             connections,
             warm_up: if large { LARGE_WARM_UP } else { 1 },
             seconds: if large {

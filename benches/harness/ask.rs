@@ -25,7 +25,17 @@ impl Answer {
 
 /// Asks with these lines of headers. The request has the bytes of wrk's own, so that what is checked is what is measured.
 pub(crate) fn get(port: u16, target: &str, headers: &[String]) -> Result<Answer, String> {
-    let mut stream = send(port, target, headers)?;
+    get_over(&mut connect(port)?, port, target, headers)
+}
+
+/// As [`get`], on a connection that is there.
+pub(crate) fn get_over(
+    stream: &mut (impl Read + Write),
+    port: u16,
+    target: &str,
+    headers: &[String],
+) -> Result<Answer, String> {
+    send(stream, port, target, headers)?;
     let mut raw = Vec::new();
     let mut piece = vec![0; 64 * 1024];
     loop {
@@ -51,7 +61,8 @@ pub(crate) fn get_in_pieces(
     target: &str,
     mut check: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<usize, String> {
-    let mut stream = send(port, target, &[])?;
+    let mut stream = connect(port)?;
+    send(&mut stream, port, target, &[])?;
     let mut read = |buffer: &mut [u8]| match stream.read(buffer) {
         Ok(0) => Err(format!("closed in the middle of its answer to {target}")),
         Ok(count) => Ok(count),
@@ -85,9 +96,22 @@ pub(crate) fn get_in_pieces(
     Ok(end + got)
 }
 
-fn send(port: u16, target: &str, headers: &[String]) -> Result<TcpStream, String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
-        .map_err(|error| format!("does not accept a connection: {error}"))?;
+/// A connection whose reads end after some seconds.
+pub(crate) fn connect(port: u16) -> Result<TcpStream, String> {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+        .and_then(|stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+            Ok(stream)
+        })
+        .map_err(|error| format!("does not accept a connection: {error}"))
+}
+
+fn send(
+    stream: &mut impl Write,
+    port: u16,
+    target: &str,
+    headers: &[String],
+) -> Result<(), String> {
     let mut request = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n");
     for header in headers {
         request.push_str(header);
@@ -95,10 +119,8 @@ fn send(port: u16, target: &str, headers: &[String]) -> Result<TcpStream, String
     }
     request.push_str("\r\n");
     stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .and_then(|()| stream.write_all(request.as_bytes()))
-        .map_err(|error| format!("does not take a request: {error}"))?;
-    Ok(stream)
+        .write_all(request.as_bytes())
+        .map_err(|error| format!("does not take a request: {error}"))
 }
 
 struct Head {

@@ -97,8 +97,13 @@ impl Drop for Running {
 
 /// Runs a foreign program to its end below a guard and returns what it wrote to standard output and standard error.
 pub(crate) fn run_guarded(program: &[String]) -> Result<String, String> {
-    let told = |error: io::Error| format!("{} does not run: {error}", program[0]);
-    let mut child = again("guard", program)?
+    run_to_end("guard", program)
+}
+
+/// Runs this program again in the role given, to its end, and returns what it wrote to standard output and standard error.
+pub(crate) fn run_to_end(role: &str, arguments: &[String]) -> Result<String, String> {
+    let told = |error: io::Error| format!("{role} {arguments:?} does not run: {error}");
+    let mut child = again(role, arguments)?
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

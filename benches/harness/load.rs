@@ -1,13 +1,14 @@
-//! How many requests does wrk get answered, and how fast?
+//! How many requests does a client get answered, and how fast?
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::child;
 
-/// What wrk is to do to a server.
+/// What is to be done to a server.
 #[derive(Clone)]
 pub(crate) struct Plan {
+    pub(crate) client: Client,
     pub(crate) connections: u32,
     /// How long the server is loaded before it is measured, in seconds.
     pub(crate) warm_up: u32,
@@ -18,6 +19,25 @@ pub(crate) struct Plan {
     /// Lines of headers besides wrk's own.
     pub(crate) headers: Vec<String>,
     pub(crate) script: Option<PathBuf>,
+}
+
+/// Who does it.
+#[derive(Clone)]
+pub(crate) enum Client {
+    Wrk,
+    /// Over TLS, by OpenSSL with the configuration in this file: wrk itself takes none.
+    WrkOverTls(PathBuf),
+    /// This program again, in a role of its own, with these arguments, the port, how many connections, and for how many
+    /// seconds. It writes [`Load::tell`].
+    Own(&'static str, Vec<String>),
+}
+
+impl Client {
+    /// Why it cannot be run, if it cannot.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        let wrk = !matches!(self, Client::Own(..));
+        (wrk && version().is_none()).then_some(MISSING)
+    }
 }
 
 pub(crate) struct Load {
@@ -32,8 +52,53 @@ pub(crate) struct Load {
 /// For a script: wrk itself says how many bytes it got in three digits only.
 pub(crate) const COUNTING: &str = "done = function(summary)\n  io.write(string.format('received %.0f bytes in %.0f us\\n', summary.bytes, summary.duration))\nend\n";
 
+impl Load {
+    /// For who reads it with [`Load::hear`].
+    pub(crate) fn tell(&self) -> String {
+        format!(
+            "{} {} {} {}",
+            self.requests, self.per_second, self.p50_ms, self.p99_ms
+        )
+    }
+
+    pub(crate) fn hear(text: &str) -> Result<Self, String> {
+        let unreadable = || format!("void: the client said `{}`", text.trim());
+        let numbers: Vec<f64> = text
+            .split_whitespace()
+            .map(|word| word.parse().map_err(|_| unreadable()))
+            .collect::<Result<_, _>>()?;
+        let [requests, per_second, p50_ms, p99_ms] = numbers[..] else {
+            return Err(unreadable());
+        };
+        Ok(Self {
+            requests: requests as u64,
+            per_second,
+            p50_ms,
+            p99_ms,
+            received: None,
+        })
+    }
+}
+
 pub(crate) fn run(plan: &Plan, seconds: u32, port: u16) -> Result<Load, String> {
-    let mut program: Vec<String> = [PROGRAM, "-t2", "--latency"].map(str::to_owned).to_vec();
+    if let Client::Own(role, arguments) = &plan.client {
+        let mut arguments = arguments.clone();
+        arguments.extend([u32::from(port), plan.connections, seconds].map(|it| it.to_string()));
+        return Load::hear(&child::run_to_end(role, &arguments)?);
+    }
+    parse(&report(plan, seconds, port)?)
+}
+
+/// What wrk says of a run.
+pub(crate) fn report(plan: &Plan, seconds: u32, port: u16) -> Result<String, String> {
+    let (scheme, mut program) = match &plan.client {
+        Client::WrkOverTls(config) => {
+            let config = format!("OPENSSL_CONF={}", config.display());
+            ("https", vec!["env".to_owned(), config])
+        }
+        _ => ("http", Vec::new()),
+    };
+    program.extend([PROGRAM, "-t2", "--latency"].map(str::to_owned));
     program.push(format!("-c{}", plan.connections));
     program.push(format!("-d{seconds}s"));
     program.push(format!("--timeout={}s", plan.patience));
@@ -43,8 +108,8 @@ pub(crate) fn run(plan: &Plan, seconds: u32, port: u16) -> Result<Load, String> 
     if let Some(script) = &plan.script {
         program.extend(["-s".to_owned(), script.display().to_string()]);
     }
-    program.push(format!("http://127.0.0.1:{port}{}", plan.target));
-    parse(&child::run_guarded(&program)?)
+    program.push(format!("{scheme}://127.0.0.1:{port}{}", plan.target));
+    child::run_guarded(&program)
 }
 
 /// What `wrk -v` says first, or `None` if there is no wrk.
@@ -61,7 +126,7 @@ pub(crate) fn version() -> Option<String> {
     )
 }
 
-pub(crate) const MISSING: &str = "wrk is not installed: apt-get install wrk";
+const MISSING: &str = "wrk is not installed: apt-get install wrk";
 
 const PROGRAM: &str = "wrk";
 

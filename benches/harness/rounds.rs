@@ -40,9 +40,9 @@ pub(crate) struct Sample {
     pub(crate) p99_ms: f64,
     pub(crate) cpu_us: f64,
     pub(crate) peak_bytes: f64,
-    /// 0 where wrk was not asked to count them.
+    /// 0 where the client was not asked to count them.
     pub(crate) bytes_per_second: f64,
-    /// The share of the machine that neither the server nor wrk used, and that was not idle: 0 to 1.
+    /// The share of the machine that neither the server nor its client used, and that was not idle: 0 to 1.
     pub(crate) foreign: f64,
 }
 
@@ -130,8 +130,8 @@ fn open_row(cell: &Cell<'_>) -> (Row, Option<Plan>) {
         }
         Err(reason) => row.faults.push(reason),
     }
-    if load::version().is_none() {
-        row.faults = vec![load::MISSING.to_owned()];
+    if let Some(missing) = plan.as_ref().and_then(|plan| plan.client.missing()) {
+        row.faults = vec![missing.to_owned()];
         plan = None;
     }
     (row, plan)

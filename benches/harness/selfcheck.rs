@@ -52,6 +52,12 @@ fn wrk_reports() {
     assert!(load::parse("unable to connect to 127.0.0.1:1 Connection refused\n").is_err());
     assert_eq!(load::milliseconds("1.50s"), Some(1_500.0));
     assert_eq!(load::milliseconds("12"), None);
+    let heard = load::Load::hear(&load.tell()).expect("what was told");
+    assert_eq!(
+        (heard.requests, heard.per_second, heard.p50_ms, heard.p99_ms),
+        (load.requests, load.per_second, load.p50_ms, load.p99_ms)
+    );
+    assert!(load::Load::hear("tls: no answer").is_err());
 }
 
 fn proc_files() {

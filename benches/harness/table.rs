@@ -75,7 +75,12 @@ fn write_figures(
         .collect();
     foreign.extend(row.faults.iter().cloned());
     let bytes = if with_bytes {
-        format!(" {} |", grouped(own.median.bytes_per_second / 1e6))
+        let megabytes = own.median.bytes_per_second / 1e6;
+        if megabytes > 0.0 {
+            format!(" {} |", grouped(megabytes))
+        } else {
+            " – |".to_owned()
+        }
     } else {
         String::new()
     };

@@ -83,6 +83,14 @@ impl Drop for Clients {
 
 /// The child's side.
 pub(crate) fn play(arguments: &[String]) -> Result<(), String> {
+    play_over(arguments, Ok)
+}
+
+/// The child's side, with what is to be spoken over each connection.
+pub(crate) fn play_over<S: Read + Write>(
+    arguments: &[String],
+    speak: impl Fn(TcpStream) -> io::Result<S>,
+) -> Result<(), String> {
     let numbers = match arguments {
         [port, count] => port.parse().ok().zip(count.parse().ok()),
         _ => None,
@@ -92,7 +100,7 @@ pub(crate) fn play(arguments: &[String]) -> Result<(), String> {
     for command in io::stdin().lock().lines().map_while(Result::ok) {
         let began = Instant::now();
         let outcome = match command.as_str() {
-            "open" => open(&mut streams, port, count),
+            "open" => open(&mut streams, port, count, &speak),
             _ => ask(&mut streams),
         };
         match outcome {
@@ -103,10 +111,16 @@ pub(crate) fn play(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn open(streams: &mut Vec<TcpStream>, port: u16, count: usize) -> io::Result<usize> {
+fn open<S: Read + Write>(
+    streams: &mut Vec<S>,
+    port: u16,
+    count: usize,
+    speak: impl Fn(TcpStream) -> io::Result<S>,
+) -> io::Result<usize> {
     for number in 0..count {
-        let mut stream = connect_from(1 + (number % ADDRESSES) as u8, port)?;
+        let stream = connect_from(1 + (number % ADDRESSES) as u8, port)?;
         stream.set_read_timeout(Some(LIMIT))?;
+        let mut stream = speak(stream)?;
         request(&mut stream)?;
         answer(&mut stream)?;
         streams.push(stream);
@@ -114,7 +128,7 @@ fn open(streams: &mut Vec<TcpStream>, port: u16, count: usize) -> io::Result<usi
     Ok(streams.len())
 }
 
-fn ask(streams: &mut [TcpStream]) -> io::Result<usize> {
+fn ask(streams: &mut [impl Read + Write]) -> io::Result<usize> {
     for stream in &mut *streams {
         request(stream)?;
     }
@@ -141,12 +155,12 @@ fn connect_from(last: u8, port: u16) -> io::Result<TcpStream> {
     Ok(TcpStream::from(socket))
 }
 
-fn request(stream: &mut TcpStream) -> io::Result<()> {
+fn request(stream: &mut impl Write) -> io::Result<()> {
     stream.write_all(format!("GET {TARGET} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
 }
 
 /// Reads one answer, which must be 200 with the body that everybody gets.
-fn answer(stream: &mut TcpStream) -> io::Result<()> {
+fn answer(stream: &mut impl Read) -> io::Result<()> {
     let (mut buffer, mut filled) = ([0; 1000], 0);
     loop {
         let count = stream.read(&mut buffer[filled..])?;

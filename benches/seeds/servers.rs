@@ -3,7 +3,7 @@
 use crate::cases::Case;
 use crate::harness::ask;
 use crate::harness::child::Running;
-use crate::harness::load::Plan;
+use crate::harness::load::{Client, Plan};
 use crate::harness::options::Named;
 use crate::harness::rounds::Started;
 use crate::options::Options;
@@ -66,6 +66,7 @@ fn plan(case: Case, options: &Options, site: &Site) -> Result<Plan, String> {
         None
     };
     Ok(Plan {
+        client: Client::Wrk,
         connections: options.connections,
         warm_up: 1,
         seconds: options.seconds,
