@@ -64,11 +64,6 @@ impl LocalCa {
         fs::set_permissions(&path, Permissions::from_mode(0o644))
     }
 
-    /// What its certificate says.
-    pub(crate) fn certificate(&self) -> &Certificate {
-        &self.certificate
-    }
-
     /// The domains that it may sign for, with all that is below each.
     pub(crate) fn domains(&self) -> &[String] {
         &self.domains

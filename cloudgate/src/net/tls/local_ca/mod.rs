@@ -126,6 +126,11 @@ impl LocalCa {
         }))
     }
 
+    /// What its certificate says.
+    pub(crate) fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
     pub(crate) fn issuer(&self) -> &Issuer<'static, KeyPair> {
         &self.issuer
     }
