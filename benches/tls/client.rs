@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
@@ -76,12 +76,12 @@ pub(crate) type Connection = StreamOwned<ClientConnection, TcpStream>;
 impl Client {
     pub(crate) fn new(terms: Terms) -> Result<Self, String> {
         let told = |error: rustls::Error| error.to_string();
-        let mut provider = ring::default_provider();
+        let mut provider = aws_lc_rs::default_provider();
         provider
             .cipher_suites
             .retain(|suite| SUITES.contains(&suite.suite()));
         // OpenSSL shows no P-256 certificate to a client that does not name the curve; keys are agreed on by the first.
-        provider.kx_groups = vec![ring::kx_group::X25519, ring::kx_group::SECP256R1];
+        provider.kx_groups = vec![aws_lc_rs::kx_group::X25519, aws_lc_rs::kx_group::SECP256R1];
         let credulous = Arc::new(Credulous(provider.clone()));
         let version = match terms.version {
             Version::Tls12 => &TLS12,

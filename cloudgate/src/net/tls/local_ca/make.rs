@@ -12,7 +12,6 @@ use rcgen::KeyPair;
 use super::super::identity_error::IdentityError;
 use super::super::issue::{lock, machine, write_secret};
 use super::{KEY_FILE, LocalCa, ORGANIZATION, params};
-use crate::message::Certificate;
 
 /// The certificate, for everybody.
 const CERTIFICATE_FILE: &str = "ca.pem";
