@@ -242,7 +242,7 @@ pub use net::tls::serving::Tls;
 pub use net::unix_socket::UnixSocket;
 pub use proto::limits::Limits;
 pub use proto::ws::handshake::HandshakeError;
-pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
+pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts, metrics};
 pub use services::access_log::{AccessLog, LogFormat};
 pub use services::auth::{ApiKeyAuth, AuthUser, BasicAuth};
 pub use services::compress::Compression;

@@ -435,11 +435,24 @@ fn a_certificate_that_has_expired_or_is_not_valid_yet_is_an_error() {
             "{error}"
         );
     }
-    let made = Made::of(&["a.example"]).identity();
-    let remaining = start(made.clone()).certificates()[0].remaining();
+    let made = Made::of(&["remaining.example"]).identity();
+    let server = start(made.clone());
+    let remaining = server.certificates()[0].remaining();
     let until = made.certificate().valid_until();
     let really = until.duration_since(SystemTime::now()).expect("the future");
     assert!(remaining >= really && remaining - really < Duration::from_secs(60));
+    let metrics = cloudgate::metrics();
+    let until = until.duration_since(std::time::UNIX_EPOCH).expect("a time");
+    let labels = "{name=\"remaining.example\",place=\"the certificate\"}";
+    for want in [
+        format!(
+            "cloudgate_certificate_expiry_timestamp_seconds{labels} {}\n",
+            until.as_secs()
+        ),
+        format!("cloudgate_certificate_problem{labels} 0\n"),
+    ] {
+        assert!(metrics.contains(&want), "{metrics}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //!  capacity  how many connections fit
 //!  settings  limits and timeouts                        clock    the Date field
 //!  lease     the buffers of a request in flight         upgraded the life of one that speaks another protocol
-//!  line      what is left of one that nobody serves
+//!  line      what is left of one that nobody serves     metrics  what those want to know who watch
 //! ```
 
 mod accept;
@@ -22,6 +22,7 @@ mod conn;
 mod inherited;
 mod lease;
 mod line;
+mod metrics;
 mod proxied;
 mod respond;
 mod seats;
@@ -48,6 +49,7 @@ use crate::net::tls::live::{CertificateStatus, Live};
 use crate::net::tls::serving::Tls;
 use crate::net::unix_socket::{SocketFile, UnixSocket};
 use conn::Surroundings;
+pub use metrics::metrics;
 use settings::Rules;
 pub use settings::{ProxyProtocol, Settings, Timeouts};
 
@@ -274,6 +276,11 @@ impl Server {
         let list = WatchList::start(Arc::clone(&clock)).map_err(system("thread for deadlines"))?;
         let lot = Lot::start(Arc::clone(&clock), accept::give_coroutine)
             .map_err(system("thread for idle connections"))?;
+        let tls: Vec<_> = self
+            .listeners
+            .iter()
+            .filter_map(|(_, tls)| tls.clone())
+            .collect();
         let shared = Arc::new(Shared {
             around: Surroundings {
                 service: Box::new(service),
@@ -290,21 +297,20 @@ impl Server {
             seats: seats::Seats::new(workers, capacity, fits.active, per_peer),
             proxies: self.settings.proxy_protocol.clone(),
             acceptors: AtomicUsize::new(0),
+            tls,
         });
+        metrics::note(&shared);
         let addresses = self.addrs().cloned().collect();
-        let tls: Vec<_> = self
-            .listeners
-            .iter()
-            .filter_map(|(_, tls)| tls.clone())
-            .collect();
-        let keeper = match tls.is_empty() {
+        let keeper = match shared.tls.is_empty() {
             true => None,
-            false => Some(Keeper::start(tls.clone()).map_err(system("thread for certificates"))?),
+            false => {
+                let keeper = Keeper::start(shared.tls.clone());
+                Some(keeper.map_err(system("thread for certificates"))?)
+            }
         };
         let mut running = Running {
             shared,
             addresses,
-            tls,
             _keeper: keeper,
             files: Vec::new(),
             acceptors: Vec::new(),
@@ -361,13 +367,14 @@ struct Shared {
     proxies: Option<ProxyProtocol>,
     /// How many acceptors still listen.
     acceptors: AtomicUsize,
+    /// TLS, for each port where it is spoken.
+    tls: Vec<Arc<Live>>,
 }
 
 /// A server that runs. Dropping it ends it at once, with what it was doing.
 pub struct Running {
     shared: Arc<Shared>,
     addresses: Vec<Address>,
-    tls: Vec<Arc<Live>>,
     /// Looks after the certificates.
     _keeper: Option<Keeper>,
     /// The files of Unix sockets that were made here.
@@ -410,7 +417,8 @@ impl Running {
 
     /// The certificates that are shown to those who connect by TLS.
     pub fn certificates(&self) -> Vec<CertificateStatus> {
-        self.tls
+        self.shared
+            .tls
             .iter()
             .flat_map(|live| live.certificates())
             .collect()
@@ -426,7 +434,12 @@ impl Running {
     pub fn reload_tls(&self) -> std::result::Result<(), IdentityError> {
         let now = SystemTime::now();
         // A fault of one port is none of the others.
-        let reloaded: Vec<_> = self.tls.iter().map(|live| live.reload(now)).collect();
+        let reloaded: Vec<_> = self
+            .shared
+            .tls
+            .iter()
+            .map(|live| live.reload(now))
+            .collect();
         reloaded.into_iter().collect()
     }
 
