@@ -45,6 +45,7 @@ mod time_limit;
 mod timeouts;
 mod tls;
 mod tls_identities;
+mod tls_reload;
 mod torture;
 mod traversal;
 mod uploads;
