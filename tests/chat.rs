@@ -14,6 +14,7 @@ mod browser;
 mod room;
 
 use std::net::SocketAddr;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use browser::{Browser, Page};
@@ -102,6 +103,51 @@ fn too_much_is_refused_kindly() {
         (&refused["kind"], &refused["text"]),
         (&json!("refused"), &json!("too quick"))
     );
+}
+
+/// What the page relies on: what has no higher number than the last that it showed, it has shown.
+#[test]
+fn in_a_busy_room_numbers_only_rise_on_every_socket() {
+    const PEOPLE: usize = 24;
+    const EACH: usize = 8;
+    let server = start(app());
+    // Who comes in the later rounds also hears what was said in the one before.
+    for round in 0..10 {
+        let words = format!("round {round}");
+        let all_are_in = Barrier::new(PEOPLE);
+        let talk = |number: usize| {
+            let name = format!("{round}-{number}");
+            let (mut client, _) = join(&server, &name);
+            // The greeting comes before it has subscribed, and what is said between the two may be more than is kept.
+            let mut last = 0;
+            loop {
+                let news = next(&mut client);
+                last = news["id"].as_u64().unwrap_or(last);
+                if news["name"] == *name {
+                    break;
+                }
+            }
+            all_are_in.wait();
+            for _ in 0..EACH {
+                client.say(&words);
+            }
+            let mut heard = 0;
+            while heard < PEOPLE * EACH {
+                let news = next(&mut client);
+                if let Some(id) = news["id"].as_u64() {
+                    assert!(id > last, "{id} comes behind {last}");
+                    last = id;
+                    heard += usize::from(news["text"] == *words);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for number in 0..PEOPLE {
+                let talk = &talk;
+                scope.spawn(move || talk(number));
+            }
+        });
+    }
 }
 
 /// A server at an address that was used before.

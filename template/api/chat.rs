@@ -1,7 +1,6 @@
 //! A chat room: `/chat.html` is its page, and `/api/chat?name=Ada` the WebSocket behind it.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -25,7 +24,8 @@ pub struct Chat {
     /// Who comes and goes, which only those hear who are there.
     people: Hub,
     names: Mutex<BTreeSet<String>>,
-    next: AtomicU64,
+    /// The number of the next thing that is said.
+    next: Mutex<u64>,
     /// Tells a page that comes back whether it is the room that it knows.
     opened: u64,
 }
@@ -36,7 +36,7 @@ impl Default for Chat {
             said: Hub::with_replay(50),
             people: Hub::new(),
             names: Mutex::default(),
-            next: AtomicU64::new(1),
+            next: Mutex::new(1),
             opened: now(),
         }
     }
@@ -102,9 +102,7 @@ impl SocketHandler for Seat {
             socket.send(json!({"kind": "refused", "why": why, "text": text}).to_string())?;
             return Ok(());
         }
-        let id = self.chat.next.fetch_add(1, Ordering::Relaxed);
-        let said = json!({"kind": "said", "id": id, "name": self.name, "text": text, "at": now()});
-        self.chat.said.publish(ROOM, said.to_string());
+        self.chat.say(&self.name, text);
         Ok(())
     }
 
@@ -132,6 +130,15 @@ impl Seat {
 }
 
 impl Chat {
+    /// Tells everybody. The number is taken and published in one step: a page takes what has a lower number than
+    /// the last that it showed for something that it hears again. Publishing waits for nobody, so it may be locked.
+    fn say(&self, name: &str, text: &str) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = json!({"kind": "said", "id": *next, "name": name, "text": text, "at": now()});
+        *next += 1;
+        self.said.publish(ROOM, said.to_string());
+    }
+
     /// Makes a name one that nobody else has, and takes it; gives how many are there.
     fn take_name(&self, name: &mut String) -> usize {
         let mut names = self.names();

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
 
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Message, WebSocket};
@@ -103,9 +104,13 @@ impl Client {
 
     #[track_caller]
     fn next(&mut self) -> Message {
+        let began = Instant::now();
         loop {
             match self.0.read().expect("an open socket") {
-                Message::Ping(_) | Message::Pong(_) => {}
+                // They come for as long as the socket is open.
+                Message::Ping(_) | Message::Pong(_) => {
+                    assert!(began.elapsed() < LIMIT, "nothing but pings");
+                }
                 message => return message,
             }
         }

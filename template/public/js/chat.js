@@ -99,7 +99,7 @@ function take(news) {
       count(news.people);
       break;
     case "said":
-      // A page that comes back hears again what it has shown.
+      // A page that comes back hears again what it has shown; the numbers of what it has not only rise.
       if (news.id <= last) break;
       last = news.id;
       add(said(news));
