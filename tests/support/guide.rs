@@ -29,6 +29,7 @@ chapters! {
     Running "11-running.md"
     StartErrors "12-start-errors.md"
     WebSockets "14-websockets.md"
+    Tls "15-tls.md"
     FromExpress "from-express.md"
     FromAxum "from-axum.md"
     FromActixWeb "from-actix-web.md"
