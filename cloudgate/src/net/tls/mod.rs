@@ -25,6 +25,11 @@ pub mod live;
 pub(crate) mod local_ca;
 #[cfg(feature = "native-tls")]
 mod native_engine;
+#[cfg(test)]
+#[cfg(feature = "native-tls")]
+#[allow(clippy::duplicate_mod, reason = "the same tests, by another library")]
+#[path = "tests.rs"]
+mod native_tests;
 #[cfg(feature = "pkcs12")]
 pub(crate) mod pkcs12;
 mod rustls_engine;

@@ -267,3 +267,42 @@ impl Engine for Native {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::tls::clients::ClientCa;
+    use crate::net::tls::serving::{Tls, tickets};
+
+    #[test]
+    fn what_it_cannot_do_is_an_error() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+        let one = Tls::new(identity.clone()).native();
+        let clients = ClientCa::from_pem(certificate.as_bytes()).unwrap();
+        for (tls, want) in [
+            (one.clone().identity(identity.clone()), "under other names"),
+            (one.clone().name("a.example", identity), "under other names"),
+            (one.client_ca(clients), "ask clients for a certificate"),
+        ] {
+            let error = tls.acceptor(&tickets().unwrap()).err().unwrap();
+            assert!(error.to_string().contains(want), "{error}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_written_as_der_has_them() {
+        for (length, head) in [
+            (0, &[4, 0][..]),
+            (127, &[4, 127]),
+            (128, &[4, 0x81, 128]),
+            (255, &[4, 0x81, 255]),
+            (256, &[4, 0x82, 1, 0]),
+            (65_536, &[4, 0x83, 1, 0, 0]),
+        ] {
+            let written = element(4, &[&vec![7; length]]);
+            assert!(written.starts_with(head) && written.len() == head.len() + length);
+        }
+    }
+}

@@ -5,10 +5,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::engine::Acceptor;
+use super::identity::Identity;
+use super::serving::{Tls, tickets};
 use super::session::{NoSession, Session};
 use crate::message::{Deadline, Duplex};
 use crate::proto::pipe::Pipe;
@@ -46,20 +48,25 @@ impl Write for Blocking {
     }
 }
 
-fn configs() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+/// A server by rustls, or by native-tls where this is the module of that name, and clients that trust it.
+fn configs() -> (Arc<dyn Acceptor>, Arc<ClientConfig>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate = CertificateDer::from(made.cert.der().to_vec());
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let mut roots = RootCertStore::empty();
-    roots.add(certificate.clone()).unwrap();
-    let server = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
+    roots
+        .add(CertificateDer::from(made.cert.der().to_vec()))
         .unwrap();
+    let tls = Tls::new(Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap());
+    #[cfg(feature = "native-tls")]
+    let tls = match module_path!().contains("native") {
+        true => tls.native(),
+        false => tls,
+    };
+    let server = tls.acceptor(&tickets().unwrap()).unwrap();
     let client = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    (Arc::new(server), Arc::new(client))
+    (server, Arc::new(client))
 }
 
 type Client = StreamOwned<ClientConnection, Blocking>;
@@ -230,4 +237,37 @@ fn a_handshake_has_its_time_and_its_rules() {
     let mut alert = [0; 16];
     assert_eq!(theirs.read(&mut alert).unwrap(), 7);
     assert_eq!(alert[0], 21);
+}
+
+/// The key inside of PKCS#8 (RFC 5208 section 5) as PEM of an older form.
+fn older(label: &str, pkcs8: &[u8]) -> String {
+    // What is in the last element is a sequence that begins with its version.
+    let begins = |bytes: &[u8]| match label {
+        "EC PRIVATE KEY" => bytes.starts_with(b"\x02\x01\x01\x04\x20"),
+        _ => bytes.starts_with(b"\x02\x01\x00\x02\x82"),
+    };
+    let version = (10..pkcs8.len()).find(|at| begins(&pkcs8[*at..])).unwrap();
+    let head = if label == "EC PRIVATE KEY" { 2 } else { 4 };
+    pem::encode(&pem::Pem::new(label, &pkcs8[version - head..]))
+}
+
+#[test]
+fn keys_are_taken_in_every_form() {
+    let ecdsa = rcgen::KeyPair::generate().unwrap();
+    let rsa = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048);
+    for (key, label) in [(ecdsa, "EC PRIVATE KEY"), (rsa.unwrap(), "RSA PRIVATE KEY")] {
+        let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap().pem();
+        let forms = [key.serialize_pem(), older(label, &key.serialize_der())];
+        for form in forms {
+            let identity = Identity::from_pem(certificate.as_bytes(), form.as_bytes());
+            let tls = Tls::new(identity.expect(&form));
+            #[cfg(feature = "native-tls")]
+            let tls = match module_path!().contains("native") {
+                true => tls.native(),
+                false => tls,
+            };
+            assert!(tls.acceptor(&tickets().unwrap()).is_ok(), "{form}");
+        }
+    }
 }
