@@ -30,6 +30,13 @@ pub(crate) fn read(bytes: &[u8], password: &str, place: &str) -> Result<Material
         Error::MacError(_) => IdentityError::WrongPassword {
             place: place.to_owned(),
         },
+        // Without a MAC, which tells that one is the right one.
+        Error::Pkcs5Error(_) | Error::UnpadError => refuse(
+            "it cannot be decrypted; most likely its password is another".to_owned(),
+        ),
+        Error::InvalidParameters => refuse(
+            "it wants more than a million rounds for its password, or a way of encryption that is not done here; `openssl pkcs12 -export` writes another".to_owned(),
+        ),
         other => refuse(format!("it is no PKCS#12, or of an unknown kind: {other}")),
     })?;
     let key = match &*archive.keys {
@@ -164,6 +171,23 @@ mod tests {
             let error = read(&file, wrong, "a.p12").err().unwrap().to_string();
             assert_eq!(error, "the password of a.p12 is another");
         }
+    }
+
+    #[test]
+    fn a_wrong_password_is_told_without_a_mac_as_well() {
+        let (key, chain) = made();
+        let file = write(&chain, &key, "a", "x").unwrap();
+        // A sequence of the version, what is kept, and the MAC (RFC 7292 section 4), all longer than 255 bytes.
+        assert_eq!(
+            (&file[..2], &file[4..9]),
+            (&b"\x30\x82"[..], &b"\x02\x01\x03\x30\x82"[..])
+        );
+        let kept = 4 + usize::from(u16::from_be_bytes([file[9], file[10]]));
+        let length = u16::try_from(3 + kept).unwrap().to_be_bytes();
+        let bare = [&[0x30, 0x82], &length[..], &file[4..7 + kept]].concat();
+        assert_eq!(read(&bare, "x", "a.p12").unwrap().chain, chain[..2]);
+        let error = read(&bare, "y", "a.p12").err().unwrap().to_string();
+        assert!(error.ends_with("its password is another"), "{error}");
     }
 
     #[test]
