@@ -70,7 +70,8 @@ pub trait Duplex {
     /// Lets other connections have a turn.
     fn yield_turn(&mut self);
 
-    /// Tells the peer that nothing more will be sent.
+    /// Tells the peer that nothing more will be sent. What is read from then on is to be thrown away: it says that
+    /// something came, and over TLS not what.
     ///
     /// # Errors
     /// When the connection is gone already.

@@ -149,6 +149,24 @@ fn an_end_without_close_notify_is_no_end() {
 }
 
 #[test]
+fn what_comes_behind_our_end_is_thrown_away_whatever_it_is() {
+    for rubbish in [
+        &b"\x17\x03\x03\x00\x03xxx"[..],
+        b"\x16\x03\x03\xff\xff",
+        b"rubbish",
+    ] {
+        let (mut client, serving) = pair(1 << 20, |mut tls| {
+            tls.close_write().unwrap();
+            read_all(&mut tls).unwrap().len()
+        });
+        assert_eq!(client.read(&mut [0; 8]).unwrap(), 0);
+        client.sock.write_all(rubbish).unwrap();
+        client.sock.0.close_write().unwrap();
+        assert_eq!(serving.join().unwrap(), rubbish.len());
+    }
+}
+
+#[test]
 fn pieces_and_files_are_written_in_their_order() {
     let file = tempfile::tempfile().unwrap();
     file.write_all_at(&pattern(40_000), 0).unwrap();
