@@ -44,6 +44,7 @@ mod test_socket;
 mod time_limit;
 mod timeouts;
 mod tls;
+mod tls_aborts;
 mod tls_identities;
 mod tls_reload;
 mod torture;
