@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use super::tls::engine::{Acceptor, Engine};
+use super::tls::lane::Lane;
 use super::tls::session::{NoSession, Session};
 use super::transport::Plain;
 use crate::message::{Deadline, Duplex, TlsSession};
@@ -42,7 +43,7 @@ pub(crate) enum Stream<S: AsFd + AsRawFd = OwnedFd> {
 }
 
 impl<S: AsFd + AsRawFd> Stream<S> {
-    /// The connection, and its session if it has one; a handshake takes place until `until`.
+    /// The connection, and its session if it has one; a handshake takes place until `until`, in its worker's `lane`.
     ///
     /// # Errors
     /// As [`Session::accept`], with the connection.
@@ -50,6 +51,7 @@ impl<S: AsFd + AsRawFd> Stream<S> {
         io: Plain<S>,
         secure: Secure,
         until: Deadline,
+        lane: &Lane,
     ) -> Result<Stream<S>, (Plain<S>, NoSession)> {
         Ok(match secure {
             Secure::Plain => Stream::Plain(io),
@@ -59,11 +61,9 @@ impl<S: AsFd + AsRawFd> Stream<S> {
                     Err(error) => return Err((io, error.into())),
                 };
                 let mut session = Session::new(io, engine);
-                if let Err(error) = session.accept(until) {
+                if let Err(error) = session.accept(until, lane) {
                     return Err((session.into_parts().0, error));
                 }
-                // It has computed for longer than a request takes.
-                session.yield_turn();
                 let agreed = Arc::new(session.engine().agreed());
                 Stream::Tls(session, agreed)
             }

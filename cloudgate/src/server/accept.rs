@@ -319,7 +319,7 @@ fn turn(work: &Work, guest: Guest) -> Option<Guest> {
         }
     }
     let until = Deadline::after(opened, shared.around.rules.head);
-    let io = match Stream::open(io, secure, until) {
+    let io = match Stream::open(io, secure, until, &shared.lanes[work.worker]) {
         Ok(io) => io,
         Err((io, NoSession::PlainHttp)) => {
             log::debug!("no TLS with {peer}: it speaks plain HTTP");

@@ -45,6 +45,7 @@ use crate::net::listener::{Address, Listener, NO_ADDRESS};
 use crate::net::park::Lot;
 use crate::net::tls::identity_error::IdentityError;
 use crate::net::tls::keeper::Keeper;
+use crate::net::tls::lane::Lane;
 use crate::net::tls::live::{CertificateStatus, Live};
 use crate::net::tls::serving::Tls;
 use crate::net::unix_socket::{SocketFile, UnixSocket};
@@ -298,6 +299,7 @@ impl Server {
             proxies: self.settings.proxy_protocol.clone(),
             acceptors: AtomicUsize::new(0),
             tls,
+            lanes: (0..workers).map(|_| Lane::new()).collect(),
         });
         metrics::note(&shared);
         let addresses = self.addrs().cloned().collect();
@@ -369,6 +371,8 @@ struct Shared {
     acceptors: AtomicUsize,
     /// TLS, for each port where it is spoken.
     tls: Vec<Arc<Live>>,
+    /// Where handshakes of each worker wait for their turn.
+    lanes: Vec<Lane>,
 }
 
 /// A server that runs. Dropping it ends it at once, with what it was doing.

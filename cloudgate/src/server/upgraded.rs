@@ -99,7 +99,12 @@ impl Talk {
         let plain = Plain::new(socket, shared.list.register(waker));
         let around = &shared.around;
         // It has its session already, so that nothing can fail.
-        let Ok(mut io) = Stream::open(plain, secure, Deadline::NEVER) else {
+        let Ok(mut io) = Stream::open(
+            plain,
+            secure,
+            Deadline::NEVER,
+            &shared.lanes[self.tie.worker],
+        ) else {
             *self.tie.lock() = Place::Away;
             return Left::Over;
         };

@@ -238,6 +238,7 @@ mod tests {
     use super::*;
     use crate::message::{Deadline, Duplex};
     use crate::net::tls::clients::ClientCa;
+    use crate::net::tls::lane::Lane;
     use crate::net::tls::serving::{Tls, tickets};
     use crate::net::tls::session::Session;
     use crate::proto::pipe::Pipe;
@@ -267,7 +268,7 @@ mod tests {
         let acceptor = tls.acceptor(&tickets().unwrap()).unwrap();
         let serving = std::thread::spawn(move || {
             let mut session = Session::new(ours, acceptor.begin().unwrap());
-            if session.accept(Deadline::NEVER).is_ok() {
+            if session.accept(Deadline::NEVER, &Lane::new()).is_ok() {
                 let client = session.engine().agreed().client;
                 let client = client.map(|client| client.names()[0].clone());
                 let text = format!("hello {}", client.unwrap_or_default());

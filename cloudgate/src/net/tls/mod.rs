@@ -8,7 +8,7 @@
 //!  clients   whose certificates are taken from clients            client  the other side of all this
 //!  engine    what a library of TLS is to us: bytes in, bytes out
 //!            rustls_engine · native_engine (feature `native-tls`)
-//!  session   an engine on a connection, waiting outside of it
+//!  session   an engine on a connection, waiting outside of it     lane    how long handshakes compute at a stretch
 //! ```
 
 // Until there are upstreams, the program alone connects to others.
@@ -21,6 +21,7 @@ pub mod identity;
 pub mod identity_error;
 pub(crate) mod issue;
 pub(crate) mod keeper;
+pub(crate) mod lane;
 pub mod live;
 pub(crate) mod local_ca;
 #[cfg(feature = "native-tls")]

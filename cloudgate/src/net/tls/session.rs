@@ -5,10 +5,11 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::unix::fs::FileExt;
 
 use super::engine::{AT_ONCE, Engine};
+use super::lane::Lane;
 use crate::message::{Deadline, Duplex};
 
 /// The most that is read to see whether a client speaks TLS at all, in bytes.
-const FIRST: usize = 1024;
+const FIRST: usize = 2048;
 
 /// A connection that speaks TLS.
 pub(crate) struct Session<D> {
@@ -105,7 +106,7 @@ impl<D: Duplex> Session<D> {
     /// # Errors
     /// [`NoSession`]; what failed is `TimedOut` past `until`, `InvalidData` when the peer breaks the protocol or nothing
     /// can be agreed on, others when the connection fails.
-    pub(crate) fn accept(&mut self, until: Deadline) -> Result<(), NoSession> {
+    pub(crate) fn accept(&mut self, until: Deadline, lane: &Lane) -> Result<(), NoSession> {
         let mut first = vec![0; FIRST];
         let count = loop {
             match self.io.read(&mut first) {
@@ -119,6 +120,7 @@ impl<D: Duplex> Session<D> {
         if first[..count].first().is_some_and(u8::is_ascii_alphabetic) {
             return Err(NoSession::PlainHttp);
         }
+        let slot = lane.enter();
         let mut rest = &first[..count];
         while !rest.is_empty() {
             if self.checked(|engine, _| engine.receive(&mut rest))? == 0 {
@@ -128,7 +130,10 @@ impl<D: Duplex> Session<D> {
         if count == 0 {
             return Err(NoSession::Failed(ErrorKind::UnexpectedEof.into()));
         }
-        Ok(self.handshake(until)?)
+        self.send_pending()?;
+        self.io.yield_turn();
+        drop(slot);
+        Ok(self.shake_hands(until, Some(lane))?)
     }
 
     /// Agrees on keys with the peer.
@@ -136,7 +141,12 @@ impl<D: Duplex> Session<D> {
     /// # Errors
     /// `TimedOut` past `until`, `InvalidData` when the peer breaks the protocol or nothing can be agreed on, others when
     /// the connection fails.
+    #[cfg(test)]
     pub(crate) fn handshake(&mut self, until: Deadline) -> io::Result<()> {
+        self.shake_hands(until, None)
+    }
+
+    fn shake_hands(&mut self, until: Deadline, lane: Option<&Lane>) -> io::Result<()> {
         loop {
             let sent = self.send_pending()?;
             if !self.engine.is_handshaking() {
@@ -147,10 +157,18 @@ impl<D: Duplex> Session<D> {
                 self.io.wait(until)?;
                 continue;
             }
+            let slot = lane.map(Lane::enter);
             match self.checked(|engine, io| engine.receive(&mut Bytes(io))) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(_) if slot.is_some() => {
+                    self.send_pending()?;
+                    self.io.yield_turn();
+                }
                 Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.io.wait(until)?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    drop(slot);
+                    self.io.wait(until)?;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

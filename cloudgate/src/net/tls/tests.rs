@@ -10,6 +10,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::engine::Acceptor;
 use super::identity::Identity;
+use super::lane::Lane;
 use super::serving::{Tls, tickets};
 use super::session::{NoSession, Session};
 use crate::message::{Deadline, Duplex};
@@ -80,7 +81,7 @@ fn pair<T: Send + 'static>(
     let (ours, theirs) = Pipe::pair(capacity);
     let serving = std::thread::spawn(move || {
         let mut tls = Session::new(ours, server.begin().unwrap());
-        tls.accept(Deadline::at(10_000)).unwrap();
+        tls.accept(Deadline::at(10_000), &Lane::new()).unwrap();
         serve(tls)
     });
     let name = ServerName::try_from("localhost").unwrap();
@@ -229,7 +230,7 @@ fn a_handshake_has_its_time_and_its_rules() {
     let config = Arc::clone(&server);
     let serving = std::thread::spawn(move || {
         let mut tls = Session::new(ours, config.begin().unwrap());
-        match tls.accept(Deadline::at(10_000)).unwrap_err() {
+        match tls.accept(Deadline::at(10_000), &Lane::new()).unwrap_err() {
             NoSession::Failed(error) => error.kind(),
             NoSession::PlainHttp => panic!("nothing was said"),
         }
@@ -240,13 +241,13 @@ fn a_handshake_has_its_time_and_its_rules() {
     let (ours, mut theirs) = Pipe::pair(1 << 20);
     theirs.write(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut tls = Session::new(ours, server.begin().unwrap());
-    let error = tls.accept(Deadline::at(10_000)).unwrap_err();
+    let error = tls.accept(Deadline::at(10_000), &Lane::new()).unwrap_err();
     assert!(matches!(error, NoSession::PlainHttp), "{error:?}");
 
     let (ours, mut theirs) = Pipe::pair(1 << 20);
     theirs.write(&[0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0]).unwrap();
     let mut tls = Session::new(ours, server.begin().unwrap());
-    let error = tls.accept(Deadline::at(10_000)).unwrap_err();
+    let error = tls.accept(Deadline::at(10_000), &Lane::new()).unwrap_err();
     assert!(
         matches!(&error, NoSession::Failed(error) if error.kind() == ErrorKind::InvalidData),
         "{error:?}"
