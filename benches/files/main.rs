@@ -73,7 +73,7 @@ fn bench(arguments: &[String]) -> Result<(), String> {
         .collect();
     let rows = rounds::run("files", &cells, rounds);
     let load = format!(
-        "{} connections where nothing else is said, {rounds} rounds of {} s",
+        "2 threads, {} connections where nothing else is said, {rounds} rounds of {} s",
         bench.connections, bench.seconds
     );
     println!("{}", machine::describe(&load));

@@ -13,7 +13,7 @@ pub(crate) fn describe(load: &str) -> String {
     let wrk = load::version().unwrap_or_else(missing);
     let mut text = of_programs(&format!("{nginx}; {wrk}"));
     text.push_str(&format!(
-        "Load: wrk, 2 threads, {load}, on the same machine over loopback.\n"
+        "Load: wrk, {load}, on the same machine over loopback.\n"
     ));
     text
 }

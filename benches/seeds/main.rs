@@ -70,7 +70,7 @@ fn bench(arguments: &[String]) -> Result<(), String> {
         String::new()
     };
     let load = format!(
-        "{} connections{pipeline}, {} rounds of {} s",
+        "2 threads, {} connections{pipeline}, {} rounds of {} s",
         options.connections, options.rounds, options.seconds
     );
     println!("{}", machine::describe(&load));

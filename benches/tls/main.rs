@@ -90,7 +90,7 @@ fn bench(arguments: &[String]) -> Result<(), String> {
         .collect();
     let rows = rounds::run("tls", &cells, rounds);
     let load = format!(
-        "{} connections, for handshakes {} threads of a client of this program, {rounds} rounds of {} s",
+        "4 threads, {} connections, for handshakes {} threads of a client of this program, {rounds} rounds of {} s",
         bench.connections, bench.handshakes, bench.seconds
     );
     println!("{}", machine::describe(&load));

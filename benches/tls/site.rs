@@ -1,7 +1,8 @@
 //! What do the servers of one run read?
 
 use std::path::Path;
-use std::process::Command;
+
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
 
 use crate::cases::Case;
 use crate::content;
@@ -37,10 +38,10 @@ impl Key {
         format!("{}.key", self.name())
     }
 
-    fn options(self) -> &'static [&'static str] {
+    fn generate(self) -> Result<KeyPair, rcgen::Error> {
         match self {
-            Self::P256 => &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
-            Self::Rsa2048 => &["-newkey", "rsa:2048"],
+            Self::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
+            Self::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
         }
     }
 }
@@ -75,24 +76,17 @@ impl Site {
         Ok(site)
     }
 
-    /// By OpenSSL: `ring` makes no RSA keys.
     fn make(&self, key: Key) -> Result<(), String> {
-        let output = Command::new("openssl")
-            .current_dir(self.dir())
-            .args(["req", "-x509", "-nodes", "-days", "2"])
-            .args(["-subj", "/CN=localhost"])
-            .args(["-addext", "subjectAltName=DNS:localhost"])
-            .args(key.options())
-            .args(["-out", &key.certificate_file()])
-            .args(["-keyout", &key.key_file()])
-            .output()
-            .map_err(|error| format!("openssl, which makes the keys, does not start: {error}"))?;
-        if output.status.success() {
-            Ok(())
-        } else {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("openssl makes no key: {}", said.trim()))
-        }
+        let told = |error: rcgen::Error| format!("cannot make a key: {error}");
+        let names = vec!["localhost".to_owned()];
+        let pair = key.generate().map_err(told)?;
+        let certificate = CertificateParams::new(names)
+            .and_then(|params| params.self_signed(&pair))
+            .map_err(told)?;
+        let (certificate, secret) = (certificate.pem(), pair.serialize_pem());
+        self.0
+            .write(&key.certificate_file(), certificate.as_bytes())?;
+        self.0.write(&key.key_file(), secret.as_bytes()).map(drop)
     }
 
     pub(crate) fn dir(&self) -> &Path {
