@@ -17,11 +17,30 @@ use super::serving::provider;
 /// The longest chain that is sent, which no client would follow further.
 const LONGEST_CHAIN: usize = 10;
 
-/// Takes a chain and its key out of a file.
+/// Takes a chain and its key out of a file, without the root, which clients have themselves.
 ///
 /// # Errors
 /// [`IdentityError`] with the place.
 pub(crate) fn read(bytes: &[u8], password: &str, place: &str) -> Result<Material, IdentityError> {
+    let mut material = read_whole(bytes, password, place)?;
+    let is_root = |der: &CertificateDer<'_>| {
+        Certificate::from_der(der).is_ok_and(|read| read.issuer() == read.subject())
+    };
+    if material.chain.len() > 1 && material.chain.last().is_some_and(is_root) {
+        material.chain.pop();
+    }
+    Ok(material)
+}
+
+/// As [`read`], with the root, if it is there.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_whole(
+    bytes: &[u8],
+    password: &str,
+    place: &str,
+) -> Result<Material, IdentityError> {
     let refuse = |reason: String| IdentityError::Malformed {
         place: place.to_owned(),
         reason,
@@ -80,7 +99,7 @@ pub(crate) fn read(bytes: &[u8], password: &str, place: &str) -> Result<Material
     })
 }
 
-/// The server's own certificate and who has signed which, up to a root, which clients have themselves.
+/// The server's own certificate and who has signed which, up to a root.
 fn chain<'c>(own: &'c Certificate, all: &[&'c Certificate]) -> Vec<&'c Certificate> {
     let mut chain = vec![own];
     let mut last = own;
@@ -89,8 +108,8 @@ fn chain<'c>(own: &'c Certificate, all: &[&'c Certificate]) -> Vec<&'c Certifica
             .iter()
             .find(|other| other.subject() == last.issuer() && !chain.contains(*other));
         match issuer {
-            Some(issuer) if issuer.issuer() != issuer.subject() => chain.push(issuer),
-            _ => break,
+            Some(issuer) => chain.push(issuer),
+            None => break,
         }
         last = chain[chain.len() - 1];
     }
