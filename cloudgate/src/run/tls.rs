@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::config::{Config, TlsConfig, TlsRedirect};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::net::tls::clients::ClientCa;
 use crate::net::tls::generated::GeneratedKey;
 use crate::net::tls::identity::{Identity, is_pkcs12};
@@ -80,7 +80,7 @@ fn pkcs12(path: &Path, password: &str) -> Result<Identity> {
 
 #[cfg(not(feature = "pkcs12"))]
 fn pkcs12(path: &Path, _password: &str) -> Result<Identity> {
-    Err(Error::Setting {
+    Err(crate::error::Error::Setting {
         place: "environment variable SSL_CERT".to_owned(),
         value: path.display().to_string(),
         wanted: "a file in PEM form, for this program was built without cloudgate's feature pkcs12",
@@ -94,7 +94,7 @@ fn native(tls: Tls) -> Result<Tls> {
 
 #[cfg(not(feature = "native-tls"))]
 fn native(_tls: Tls) -> Result<Tls> {
-    Err(Error::Setting {
+    Err(crate::error::Error::Setting {
         place: "environment variable SSL_BACKEND".to_owned(),
         value: "native".to_owned(),
         wanted: "rustls, for this program was built without cloudgate's feature native-tls",
