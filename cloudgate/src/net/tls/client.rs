@@ -279,19 +279,21 @@ mod tests {
         let engine = client.connector().unwrap().begin(host).unwrap();
         let mut session = Session::new(theirs, engine);
         let mut text = Vec::new();
-        let outcome = session.handshake(Deadline::NEVER).and_then(|()| {
-            let mut buffer = [0; 64];
-            loop {
-                match session.read(&mut buffer) {
-                    Ok(0) => return Ok(()),
-                    Ok(count) => text.extend_from_slice(&buffer[..count]),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        session.wait(Deadline::NEVER)?;
+        let outcome = session
+            .handshake(Deadline::NEVER, &Lane::new())
+            .and_then(|()| {
+                let mut buffer = [0; 64];
+                loop {
+                    match session.read(&mut buffer) {
+                        Ok(0) => return Ok(()),
+                        Ok(count) => text.extend_from_slice(&buffer[..count]),
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                            session.wait(Deadline::NEVER)?;
+                        }
+                        Err(error) => return Err(error),
                     }
-                    Err(error) => return Err(error),
                 }
-            }
-        });
+            });
         drop(session);
         serving.join().unwrap();
         outcome

@@ -120,6 +120,9 @@ impl<D: Duplex> Session<D> {
         if first[..count].first().is_some_and(u8::is_ascii_alphabetic) {
             return Err(NoSession::PlainHttp);
         }
+        if count == 0 {
+            return Err(NoSession::Failed(ErrorKind::UnexpectedEof.into()));
+        }
         let slot = lane.enter();
         let mut rest = &first[..count];
         while !rest.is_empty() {
@@ -127,26 +130,18 @@ impl<D: Duplex> Session<D> {
                 break;
             }
         }
-        if count == 0 {
-            return Err(NoSession::Failed(ErrorKind::UnexpectedEof.into()));
-        }
         self.send_pending()?;
         self.io.yield_turn();
         drop(slot);
-        Ok(self.shake_hands(until, Some(lane))?)
+        Ok(self.handshake(until, lane)?)
     }
 
-    /// Agrees on keys with the peer.
+    /// Agrees on keys with the peer, in its turn among the others of the `lane`.
     ///
     /// # Errors
     /// `TimedOut` past `until`, `InvalidData` when the peer breaks the protocol or nothing can be agreed on, others when
     /// the connection fails.
-    #[cfg(test)]
-    pub(crate) fn handshake(&mut self, until: Deadline) -> io::Result<()> {
-        self.shake_hands(until, None)
-    }
-
-    fn shake_hands(&mut self, until: Deadline, lane: Option<&Lane>) -> io::Result<()> {
+    pub(crate) fn handshake(&mut self, until: Deadline, lane: &Lane) -> io::Result<()> {
         loop {
             let sent = self.send_pending()?;
             if !self.engine.is_handshaking() {
@@ -157,14 +152,13 @@ impl<D: Duplex> Session<D> {
                 self.io.wait(until)?;
                 continue;
             }
-            let slot = lane.map(Lane::enter);
+            let slot = lane.enter();
             match self.checked(|engine, io| engine.receive(&mut Bytes(io))) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(_) if slot.is_some() => {
+                Ok(_) => {
                     self.send_pending()?;
                     self.io.yield_turn();
                 }
-                Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     drop(slot);
                     self.io.wait(until)?;
