@@ -77,7 +77,8 @@ pub(super) fn turn(path: &Path) -> Option<File> {
     None
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a file is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
