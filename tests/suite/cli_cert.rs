@@ -412,20 +412,13 @@ fn tls_get(address: &str, certificate: &Path, target: &str) -> String {
     use std::io::{Read, Write};
     use std::sync::Arc;
 
+    use cloudgate_suite::{open_tls, trusting};
+    use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
-    use rustls::pki_types::{CertificateDer, ServerName};
-    use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-    let mut roots = RootCertStore::empty();
     let own = CertificateDer::from_pem_file(certificate).expect("a certificate");
-    roots.add(own).expect("a certificate");
-    let config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").expect("a name");
-    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
-    let stream = std::net::TcpStream::connect(address).expect("a connection");
-    let mut tls = StreamOwned::new(session, stream);
+    let address = address.parse().expect("an address");
+    let mut tls = open_tls(address, &Arc::new(trusting([own]))).expect("a connection");
     let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     tls.write_all(request.as_bytes()).expect("a connection");
     let mut answer = String::new();

@@ -11,11 +11,8 @@ use cloudgate::{
     App, Files, FromRequest, Hub, Identity, Message, Rejection, Request, Response, Running, Server,
     Settings, SocketHandler, SocketResult, WebSocket, WebSocketUpgrade,
 };
-use cloudgate_suite::{LIMIT, wait_for};
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
-
-type Tls = StreamOwned<ClientConnection, TcpStream>;
+use cloudgate_suite::{LIMIT, SelfSigned, TlsClient as Tls, open_tls, trusting, wait_for};
+use rustls::{ClientConfig, HandshakeKind};
 
 /// A server with a certificate of its own, and clients that trust it.
 struct Secure {
@@ -66,25 +63,20 @@ fn start(app: App) -> Secure {
 }
 
 fn start_with(app: App, change: impl FnOnce(&mut Settings)) -> Secure {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let pem = (made.cert.pem(), made.signing_key.serialize_pem());
-    let identity = Identity::from_pem(pem.0.as_bytes(), pem.1.as_bytes()).expect("an identity");
+    let made = SelfSigned::new();
     let mut settings = Settings::default();
     settings.workers.workers = settings.workers.workers.max(2);
     settings.timeouts.park = Duration::from_millis(50);
     change(&mut settings);
-    let server = Server::bind_tls("127.0.0.1:0", by_the_library_of_these_tests(identity))
-        .expect("a free port")
-        .with_settings(settings)
-        .serve(app)
-        .expect("a server");
-    let mut roots = RootCertStore::empty();
-    roots
-        .add(CertificateDer::from(made.cert.der().to_vec()))
-        .expect("a certificate");
-    let mut config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let server = Server::bind_tls(
+        "127.0.0.1:0",
+        by_the_library_of_these_tests(made.identity()),
+    )
+    .expect("a free port")
+    .with_settings(settings)
+    .serve(app)
+    .expect("a server");
+    let mut config = trusting([made.der]);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Secure {
         server,
@@ -104,12 +96,7 @@ fn by_the_library_of_these_tests(identity: Identity) -> cloudgate::Tls {
 
 impl Secure {
     fn open(&self) -> Tls {
-        let stream = TcpStream::connect_timeout(&self.server.addr(), LIMIT).expect("a connection");
-        stream.set_read_timeout(Some(LIMIT)).expect("a connection");
-        stream.set_write_timeout(Some(LIMIT)).expect("a connection");
-        let name = ServerName::try_from("localhost").expect("a name");
-        let session = ClientConnection::new(Arc::clone(&self.config), name).expect("a session");
-        StreamOwned::new(session, stream)
+        open_tls(self.server.addr(), &self.config).expect("a connection")
     }
 }
 

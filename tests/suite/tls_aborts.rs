@@ -8,11 +8,10 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudgate::{App, Identity, Server};
-use cloudgate_suite::{LIMIT, wait_for};
+use cloudgate::{App, Server};
+use cloudgate_suite::{LIMIT, SelfSigned, session, trusting, wait_for};
 use rustix::net::sockopt::set_socket_linger;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{ClientConfig, ClientConnection};
 
 /// How a client behaves.
 const WAYS: usize = 8;
@@ -54,8 +53,7 @@ fn whole(session: ClientConnection, stream: TcpStream) -> std::io::Result<String
 
 /// Behaves in one of the ways; true where an answer was to come and came.
 fn behave(address: SocketAddr, config: &Arc<ClientConfig>, dice: &mut Dice) -> bool {
-    let name = ServerName::try_from("localhost").expect("a name");
-    let mut session = ClientConnection::new(Arc::clone(config), name).expect("a session");
+    let mut session = session(config);
     let mut stream = open(address);
     let way = dice.throw(WAYS);
     match way {
@@ -138,21 +136,12 @@ fn resident() -> u64 {
 fn nothing_is_left_of_handshakes_that_were_broken_off() {
     let count = std::env::var("TORTURE_HANDSHAKES").ok();
     let count: usize = count.and_then(|text| text.parse().ok()).unwrap_or(400);
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes());
-    let server = Server::bind_tls("127.0.0.1:0", identity.expect("an identity"))
+    let made = SelfSigned::new();
+    let server = Server::bind_tls("127.0.0.1:0", made.identity())
         .expect("a port")
         .serve(App::new().get("/", || "hello"))
         .expect("a server");
-    let mut roots = RootCertStore::empty();
-    roots
-        .add(CertificateDer::from(made.cert.der().to_vec()))
-        .expect("a certificate");
-    let config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let (config, address) = (Arc::new(config), server.addr());
+    let (config, address) = (Arc::new(trusting([made.der])), server.addr());
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let mut answers = 0;
     for round in 0..4 {

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,9 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cloudgate::{App, Identity, Server};
-use cloudgate_suite::LIMIT;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use cloudgate_suite::{SelfSigned, open_tls, trusting};
+use rustls::ClientConfig;
 
 /// How many pairs take turns.
 const PAIRS: usize = 4;
@@ -23,39 +22,10 @@ const PAIRS: usize = 4;
 /// How many requests a connection has before the next one is opened.
 const REQUESTS: usize = 5;
 
-struct Pair {
-    certificate: String,
-    key: String,
-}
-
-fn pairs() -> (Vec<Pair>, Arc<ClientConfig>) {
-    let mut roots = RootCertStore::empty();
-    let pairs = (0..PAIRS)
-        .map(|_| {
-            let made =
-                rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
-            let der = CertificateDer::from(made.cert.der().to_vec());
-            roots.add(der).expect("a certificate");
-            Pair {
-                certificate: made.cert.pem(),
-                key: made.signing_key.serialize_pem(),
-            }
-        })
-        .collect();
-    let config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    (pairs, Arc::new(config))
-}
-
 /// Asks on one connection, a few times; says how many answers were right.
 fn ask(address: SocketAddr, config: &Arc<ClientConfig>) -> Result<usize, String> {
     let told = |error: std::io::Error| error.to_string();
-    let stream = TcpStream::connect_timeout(&address, LIMIT).map_err(told)?;
-    stream.set_read_timeout(Some(LIMIT)).map_err(told)?;
-    let name = ServerName::try_from("localhost").expect("a name");
-    let session = ClientConnection::new(Arc::clone(config), name).expect("a session");
-    let mut tls = StreamOwned::new(session, stream);
+    let mut tls = open_tls(address, config).map_err(told)?;
     for _ in 0..REQUESTS {
         tls.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .map_err(told)?;
@@ -83,9 +53,10 @@ fn replace(folder: &Path, name: &str, text: &str) {
 fn no_request_is_lost_while_certificates_change() {
     let seconds = std::env::var("TORTURE_SECONDS").ok();
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(2);
-    let (pairs, config) = pairs();
+    let pairs: Vec<_> = (0..PAIRS).map(|_| SelfSigned::new()).collect();
+    let config = Arc::new(trusting(pairs.iter().map(|pair| pair.der.clone())));
     let folder = tempfile::tempdir().expect("a folder");
-    let write = |pair: &Pair| {
+    let write = |pair: &SelfSigned| {
         replace(folder.path(), "cert.pem", &pair.certificate);
         replace(folder.path(), "key.pem", &pair.key);
     };
