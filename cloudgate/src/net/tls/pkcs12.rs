@@ -56,7 +56,10 @@ pub(crate) fn read_whole(
         Error::InvalidParameters => refuse(
             "it wants more than a million rounds for its password, or a way of encryption that is not done here; `openssl pkcs12 -export` writes another".to_owned(),
         ),
-        other => refuse(format!("it is no PKCS#12, or of an unknown kind: {other}")),
+        // One wrong password in 256 decrypts what has no MAC to something, which is then no DER.
+        other => refuse(format!(
+            "it is no PKCS#12, or of an unknown kind ({other}); or it has no MAC, and its password is another"
+        )),
     })?;
     let key = match &*archive.keys {
         [key] => PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.key.as_der().to_vec())),
@@ -214,6 +217,7 @@ mod tests {
         let error = |bytes: &[u8]| read(bytes, "x", "a.p12").err().unwrap().to_string();
         assert!(error(b"").starts_with("a.p12 cannot be understood: it is no PKCS#12"));
         assert!(error(b"-----BEGIN").starts_with("a.p12 cannot be understood"));
+        assert!(error(b"\x30\x03\x02\x01\x03").ends_with("its password is another"));
         let (key, chain) = made();
         let file = write(&chain, &key, "a", "x").unwrap();
         for length in (0..file.len()).step_by(37) {
