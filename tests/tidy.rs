@@ -246,6 +246,7 @@ fn coroutines_are_never_stopped_by_a_thread_that_waits() {
         "disk/content.rs",
         "disk/watch.rs",
         "run/mod.rs",
+        "net/resolve.rs",
         "net/tls/keeper.rs",
         "net/tls/issue.rs",
         "cli/cert/show.rs",

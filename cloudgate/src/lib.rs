@@ -225,8 +225,8 @@ pub use message::html::escape_html;
 pub use message::{
     ApplicationProtocol, Body, BodyError, BodySource, BodyWriter, Certificate, FileRange,
     FileVersion, HeaderError, Headers, InvalidCertificate, InvalidNetwork, Middleware, Network,
-    Next, Request, RequestBody, Response, Service, StartError, TlsSession, Upgrade, Upgraded,
-    Version, mime, negotiate,
+    Next, Relay, Request, RequestBody, Response, Service, StartError, TlsSession, Upgrade,
+    Upgraded, Version, mime, negotiate,
 };
 pub use net::home::{
     Busy, Notify, Receiver, RecvError, SendError, Sender, Settings as WorkerSettings, blocking,

@@ -1,18 +1,15 @@
-//! How do bodies come in and go out?
+//! How do bodies of requests come in?
 //!
-//! Incoming: nothing, bytes, or a stream that is read as the handler asks for more, so a peer can
-//! never send faster than somebody reads. Outgoing: bytes, a piece of a file, a reader, or a closure
-//! that writes.
+//! As nothing, bytes, or a stream that is read as the handler asks for more, so a peer can never send faster than
+//! somebody reads.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::file_range::FileRange;
 use super::headers::Headers;
-use super::upgrade::Upgrade;
 
 /// Where the bytes of a request body come from.
 ///
@@ -27,7 +24,30 @@ pub trait BodySource {
     /// [`BodyError`] when the body breaks its framing, ends early, comes too slowly or is too large.
     fn read(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError>;
 
-    /// The length in bytes that the head announced, if it did.
+    /// As [`BodySource::read`], but with `None` in place of a wait.
+    ///
+    /// # Errors
+    /// As [`BodySource::read`].
+    fn read_now(&mut self, buffer: &mut [u8], allowed: u64) -> Result<Option<usize>, BodyError> {
+        self.read(buffer, allowed).map(Some)
+    }
+
+    /// Whether the client has ended its side of the connection, or the connection has failed: then nobody waits for
+    /// an answer.
+    fn client_is_gone(&mut self) -> bool {
+        false
+    }
+
+    /// Tells the client something before the answer (RFC 9110 section 15.2), where it can hear that.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    fn interim(&mut self, status: StatusCode, headers: &Headers) -> io::Result<()> {
+        let _ = (status, headers);
+        Ok(())
+    }
+
+    /// The length in bytes that the head announced, if it did; 0 where there is no body.
     fn length(&self) -> Option<u64>;
 
     /// The fields that came behind the body, once it was read to its end.
@@ -225,6 +245,28 @@ impl<'conn> RequestBody<'conn> {
         self.failed
     }
 
+    /// As [`Read::read`], but with `None` in place of a wait.
+    pub(crate) fn read_now(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, BodyError> {
+        self.read_by(buffer, true)
+            .inspect_err(|_| self.failed = true)
+    }
+
+    /// Whether the client has ended its side of the connection: then nobody waits for an answer.
+    pub(crate) fn client_is_gone(&mut self) -> bool {
+        match &mut self.source {
+            Source::Bytes(_) => false,
+            Source::Stream(source) => source.client_is_gone(),
+        }
+    }
+
+    /// Tells the client something before the answer (RFC 9110 section 15.2), where it can hear that.
+    pub(crate) fn interim(&mut self, status: StatusCode, headers: &Headers) -> io::Result<()> {
+        match &mut self.source {
+            Source::Bytes(_) => Ok(()),
+            Source::Stream(source) => source.interim(status, headers),
+        }
+    }
+
     /// Reads what is left of the body into memory.
     ///
     /// # Errors
@@ -271,6 +313,11 @@ impl<'conn> RequestBody<'conn> {
     }
 
     fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, BodyError> {
+        // Only what does not wait finds nothing.
+        Ok(self.read_by(buffer, false)?.unwrap_or_default())
+    }
+
+    fn read_by(&mut self, buffer: &mut [u8], now: bool) -> Result<Option<usize>, BodyError> {
         self.check_length()?;
         if self.seen > self.limit {
             return Err(BodyError::TooLarge {
@@ -284,16 +331,26 @@ impl<'conn> RequestBody<'conn> {
                 buffer[..count].copy_from_slice(&bytes.split_to(count));
                 count
             }
-            Source::Stream(source) => match source.read(buffer, self.limit - self.seen) {
-                // The source knows what is left, the reader what was allowed in all.
-                Err(BodyError::TooLarge { .. }) => {
-                    return Err(BodyError::TooLarge {
-                        limit: self.limit,
-                        length: None,
-                    });
+            Source::Stream(source) => {
+                let allowed = self.limit - self.seen;
+                let read = if now {
+                    source.read_now(buffer, allowed)
+                } else {
+                    source.read(buffer, allowed).map(Some)
+                };
+                match read {
+                    // The source knows what is left, the reader what was allowed in all.
+                    Err(BodyError::TooLarge { .. }) => {
+                        return Err(BodyError::TooLarge {
+                            limit: self.limit,
+                            length: None,
+                        });
+                    }
+                    Ok(None) => return Ok(None),
+                    Ok(Some(count)) => count,
+                    Err(error) => return Err(error),
                 }
-                other => other?,
-            },
+            }
         };
         self.seen += count as u64;
         if self.seen > self.limit {
@@ -302,7 +359,7 @@ impl<'conn> RequestBody<'conn> {
                 length: None,
             });
         }
-        Ok(count)
+        Ok(Some(count))
     }
 }
 
@@ -319,138 +376,6 @@ impl fmt::Debug for RequestBody<'_> {
             .field("length", &self.length())
             .field("limit", &self.limit)
             .finish()
-    }
-}
-
-/// Where a closure body ([`Body::Writer`]) puts its bytes; the server implements it.
-pub trait BodySink {
-    /// Sends `bytes`, or keeps them until there are enough to be worth sending.
-    ///
-    /// # Errors
-    /// When the client is gone or reads too slowly.
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
-
-    /// Sends everything that was kept.
-    ///
-    /// # Errors
-    /// As [`BodySink::write_all`].
-    fn flush(&mut self) -> io::Result<()>;
-
-    /// Whether the server is about to stop, and waits for this body no longer than its grace.
-    fn is_stopping(&self) -> bool {
-        false
-    }
-}
-
-/// What a closure body writes to: a [`Write`] whose `flush` reaches the client.
-pub struct BodyWriter<'conn>(&'conn mut dyn BodySink);
-
-impl<'conn> BodyWriter<'conn> {
-    /// A writer over `sink`.
-    pub fn new(sink: &'conn mut dyn BodySink) -> BodyWriter<'conn> {
-        BodyWriter(sink)
-    }
-
-    /// Whether the server is about to stop: a body that would go on for ever ends itself then, or is
-    /// cut when the grace of the stop is over.
-    pub fn is_stopping(&self) -> bool {
-        self.0.is_stopping()
-    }
-}
-
-impl Write for BodyWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_all(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl fmt::Debug for BodyWriter<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BodyWriter")
-    }
-}
-
-/// What a closure body is: called once, after the head was sent.
-pub type WriteBody = Box<dyn FnOnce(&mut BodyWriter<'_>) -> io::Result<()> + Send>;
-
-/// The body of a response.
-#[derive(Default)]
-#[non_exhaustive]
-pub enum Body {
-    /// Nothing.
-    #[default]
-    Empty,
-    /// Bytes in memory; cheap to share.
-    Bytes(Bytes),
-    /// A piece of a file.
-    File(FileRange),
-    /// Whatever the reader gives, of `length` bytes if that is known.
-    Reader {
-        /// Read until it ends, or until `length` bytes.
-        reader: Box<dyn Read + Send>,
-        /// Its length in bytes, if known: it becomes Content-Length.
-        length: Option<u64>,
-    },
-    /// Whatever the closure writes.
-    Writer(WriteBody),
-    /// No body: behind a response of status 101 the connection speaks another protocol
-    /// ([`Response::switching_protocols`](super::Response::switching_protocols)).
-    Upgrade(Upgrade),
-}
-
-impl Body {
-    /// The length in bytes, if it is known before sending.
-    pub fn length(&self) -> Option<u64> {
-        match self {
-            Body::Empty | Body::Upgrade(_) => Some(0),
-            Body::Bytes(bytes) => Some(bytes.len() as u64),
-            Body::File(range) => Some(range.length),
-            Body::Reader { length, .. } => *length,
-            Body::Writer(_) => None,
-        }
-    }
-}
-
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self {
-            Body::Empty => "Empty",
-            Body::Bytes(_) => "Bytes",
-            Body::File(_) => "File",
-            Body::Reader { .. } => "Reader",
-            Body::Writer(_) => "Writer",
-            Body::Upgrade(_) => "Upgrade",
-        };
-        f.debug_tuple(kind).field(&self.length()).finish()
-    }
-}
-
-impl From<Bytes> for Body {
-    fn from(bytes: Bytes) -> Body {
-        Body::Bytes(bytes)
-    }
-}
-
-impl From<Vec<u8>> for Body {
-    fn from(bytes: Vec<u8>) -> Body {
-        Body::Bytes(bytes.into())
-    }
-}
-
-impl From<String> for Body {
-    fn from(text: String) -> Body {
-        Body::Bytes(text.into())
-    }
-}
-
-impl From<&'static str> for Body {
-    fn from(text: &'static str) -> Body {
-        Body::Bytes(Bytes::from_static(text.as_bytes()))
     }
 }
 

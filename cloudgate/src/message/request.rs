@@ -34,6 +34,8 @@ pub struct RequestHead {
     pub(crate) target: String,
     /// Where the `?` stands in `target`.
     pub(crate) question: Option<usize>,
+    /// Path and query as they were sent, where that is not `target`.
+    pub(crate) sent: Option<String>,
     /// The authority of an absolute-form target, which counts more than Host (RFC 9112 section 3.2.2).
     pub(crate) authority: Option<String>,
     pub(crate) headers: Headers,
@@ -53,6 +55,11 @@ impl RequestHead {
     /// Path and query, as in `/a/b?c=d`.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// Path and query with each byte as it was sent: for who passes the request on.
+    pub(crate) fn sent_target(&self) -> &str {
+        self.sent.as_deref().unwrap_or(&self.target)
     }
 
     /// The path, percent-encoded as it was sent but for characters that need no encoding.
@@ -81,6 +88,7 @@ impl RequestHead {
     pub(crate) fn clear(&mut self) {
         self.target.clear();
         self.question = None;
+        self.sent = None;
         self.authority = None;
         self.headers.clear();
     }

@@ -5,9 +5,9 @@ use std::fmt;
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::body::{Body, BodyWriter};
 use super::file_range::FileRange;
 use super::headers::{Headers, Prepared};
+use super::outgoing::{Body, BodyWriter};
 use super::upgrade::{Upgrade, Upgraded};
 
 // What most responses have, ready to send.
@@ -245,7 +245,7 @@ fn collect(body: Body) -> std::io::Result<Bytes> {
     use std::io::{Read, Seek, SeekFrom};
 
     struct Memory(Vec<u8>);
-    impl super::body::BodySink for Memory {
+    impl super::outgoing::BodySink for Memory {
         fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
             self.0.extend_from_slice(bytes);
             Ok(())
@@ -270,6 +270,7 @@ fn collect(body: Body) -> std::io::Result<Bytes> {
                 .read_to_end(&mut memory.0)?;
         }
         Body::Writer(write) => write(&mut BodyWriter::new(&mut memory))?,
+        Body::Relay(relay) => relay.into_write()(&mut BodyWriter::new(&mut memory))?,
     }
     Ok(memory.0.into())
 }

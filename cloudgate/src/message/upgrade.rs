@@ -70,6 +70,11 @@ pub trait Duplex {
     /// Lets other connections have a turn.
     fn yield_turn(&mut self);
 
+    /// Whether the peer has ended its side, or the connection has failed, as far as that is known without reading.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
     /// Tells the peer that nothing more will be sent. What is read from then on is to be thrown away: it says that
     /// something came, and over TLS not what.
     ///

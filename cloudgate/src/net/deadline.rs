@@ -119,6 +119,11 @@ impl WatchList {
         Ok(list)
     }
 
+    /// The clock that deadlines are measured by.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Adds a connection.
     pub(crate) fn register(self: &Arc<Self>, waker: Waker) -> Registration {
         let mut slots = self.lock();

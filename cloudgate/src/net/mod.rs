@@ -7,6 +7,7 @@
 //!  deadline  the clock, the watch list, the sweeper that wakes what is late
 //!  listener  where connections come from, with one descriptor a worker
 //!  unix_socket  the file of a Unix socket: taken over, replaced, removed
+//!  dial      connections to other servers        resolve  the addresses of their names
 //!  park      connections with nothing to do, without a coroutine
 //!  page_cache  whether a piece of a file is in memory, and how it gets there
 //!  buffer    the bytes that were read and not used yet
@@ -16,10 +17,12 @@
 
 pub mod buffer;
 pub mod deadline;
+pub(crate) mod dial;
 pub mod home;
 pub mod listener;
 pub mod page_cache;
 pub mod park;
+pub(crate) mod resolve;
 pub mod stream;
 pub mod tls;
 pub mod transport;

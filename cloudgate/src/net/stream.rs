@@ -71,6 +71,22 @@ impl<S: AsFd + AsRawFd> Stream<S> {
         })
     }
 
+    /// A connection to another server, by a session whose handshake takes place until `until`.
+    ///
+    /// # Errors
+    /// As [`Session::handshake`].
+    pub(crate) fn connect(
+        io: Plain<S>,
+        engine: Box<dyn Engine>,
+        until: Deadline,
+        lane: &Lane,
+    ) -> io::Result<Stream<S>> {
+        let mut session = Session::new(io, engine);
+        session.handshake(until, lane)?;
+        let agreed = Arc::new(session.engine().agreed());
+        Ok(Stream::Tls(session, agreed))
+    }
+
     /// What was agreed on, where TLS is spoken.
     pub(crate) fn agreed(&self) -> Option<&Arc<TlsSession>> {
         match self {
@@ -151,6 +167,13 @@ impl<S: AsFd + AsRawFd> Duplex for Stream<S> {
         match self {
             Stream::Plain(io) => io.yield_turn(),
             Stream::Tls(io, _) => io.yield_turn(),
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        match self {
+            Stream::Plain(io) => io.is_gone(),
+            Stream::Tls(io, _) => io.is_gone(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, shutdown};
 
@@ -45,6 +46,11 @@ impl<S: AsFd + AsRawFd> Plain<S> {
         } else {
             Ok(())
         }
+    }
+
+    /// The socket, for what the system knows of it.
+    pub(crate) fn socket(&self) -> &S {
+        self.socket.get()
     }
 
     /// The socket, taken off the worker's poller and off the list of deadlines.
@@ -154,6 +160,14 @@ impl<S: AsFd + AsRawFd> Duplex for Plain<S> {
         self.readable |= events.readable();
         self.hung_up |= events.hung_up();
         home::unwind_if_late();
+    }
+
+    fn is_gone(&self) -> bool {
+        let mut looked = [PollFd::new(self.socket.get(), PollFlags::RDHUP)];
+        let now = Timespec::default();
+        // A word of the system that is no answer says nothing of the peer.
+        let found = rustix::event::poll(&mut looked, Some(&now)).is_ok_and(|count| count > 0);
+        found || self.registration.watch().is_cut()
     }
 
     fn close_write(&mut self) -> io::Result<()> {

@@ -2,13 +2,15 @@
 
 use std::io::{self, ErrorKind};
 
+use http::StatusCode;
+
 use super::conn::Surroundings;
 use super::respond;
-use crate::message::{BodyError, BodySource, Duplex, Headers, Pace};
+use crate::message::{BodyError, BodySource, Duplex, Headers, Pace, Version};
 use crate::net::buffer::ReadBuffer;
 use crate::net::home;
 use crate::proto::error::ParseError;
-use crate::proto::h1::{Decoder, Framing, encode};
+use crate::proto::h1::{BodyLength, Decoder, Framing, encode};
 
 /// How many bytes of a body that nobody read are taken in, so that the connection can go on.
 const DRAIN: usize = 64 << 10;
@@ -30,6 +32,7 @@ pub(crate) struct BodyReader<'c, D> {
     around: &'c Surroundings,
     decoder: Decoder,
     length: Option<u64>,
+    version: Version,
     /// Whether the client waits for `100 Continue`.
     continue_awaited: bool,
     pace: Pace,
@@ -42,6 +45,7 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
         input: &'c mut ReadBuffer,
         output: &'c mut Vec<u8>,
         framing: Framing,
+        version: Version,
         around: &'c Surroundings,
     ) -> BodyReader<'c, D> {
         let decoder = Decoder::new(framing.body);
@@ -50,7 +54,12 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
             input,
             output,
             around,
-            length: (decoder.at_least() > 0).then(|| decoder.at_least()),
+            length: match framing.body {
+                BodyLength::None => Some(0),
+                BodyLength::Sized(length) => Some(length),
+                BodyLength::Chunked => None,
+            },
+            version,
             decoder,
             continue_awaited: framing.expects_continue,
             pace: around.rules.pace(),
@@ -174,6 +183,35 @@ impl<D: Duplex> BodySource for BodyReader<'_, D> {
         self.failed |=
             matches!(&result, Err(error) if !matches!(error, BodyError::TooLarge { .. }));
         result
+    }
+
+    fn read_now(&mut self, buffer: &mut [u8], _allowed: u64) -> Result<Option<usize>, BodyError> {
+        if self.failed {
+            return Err(BodyError::Malformed);
+        }
+        let most = buffer.len().min(self.around.turn());
+        // Its own way to read, which the trait's name hides.
+        let result = BodyReader::read_now(self, &mut buffer[..most]);
+        self.failed |= result.is_err();
+        if let Ok(Some(count)) = result
+            && self.pace.moved(count, self.around.turn())
+        {
+            self.io.yield_turn();
+        }
+        result
+    }
+
+    fn client_is_gone(&mut self) -> bool {
+        self.io.is_gone()
+    }
+
+    fn interim(&mut self, status: StatusCode, headers: &Headers) -> io::Result<()> {
+        // HTTP/1.0 has no such answers (RFC 9110 section 15.2).
+        if self.version == Version::Http10 {
+            return Ok(());
+        }
+        encode::interim(self.output, status, headers);
+        home::unlimited(|| respond::flush(self.io, self.output, self.around))
     }
 
     fn length(&self) -> Option<u64> {

@@ -269,11 +269,9 @@ impl<D: Duplex> Connection<D> {
             head,
             scope,
         } = &mut **self.lease.get_or_insert_with(lease::take);
-        let mut reader = BodyReader::new(&mut self.io, input, output, framing, around);
-        let mut body = match framing.body {
-            BodyLength::None => RequestBody::empty(),
-            _ => RequestBody::from_source(&mut reader),
-        };
+        let version = head.version();
+        let mut reader = BodyReader::new(&mut self.io, input, output, framing, version, around);
+        let mut body = RequestBody::from_source(&mut reader);
         body.set_limit(around.rules.body_limit);
         let mut request =
             Request::assemble(Head::Lent(head), self.peer, body, std::mem::take(scope))

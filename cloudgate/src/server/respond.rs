@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::conn::{Close, Surroundings};
 use super::send_file::send_file;
-use crate::message::{Body, BodySink, BodyWriter, Duplex, Pace, Response, Version};
+use crate::message::{Body, BodySink, BodyWriter, Duplex, Headers, Pace, Response, Version};
 use crate::net::home;
 use crate::proto::h1::encode::{self, Envelope, ResponseLength};
 
@@ -70,14 +70,21 @@ pub(crate) fn send<D: Duplex>(
     match response.take_body() {
         Body::Empty | Body::Upgrade(_) => {}
         Body::Bytes(bytes) if bytes.len() <= COPY => output.extend_from_slice(&bytes),
-        Body::Bytes(bytes) => send_both(io, output, &bytes, around)?,
+        Body::Bytes(bytes) => {
+            send_both(io, output, &bytes, around, &mut around.rules.pace())?;
+        }
         Body::File(range) => send_file(io, output, &range, around)?,
         Body::Reader { mut reader, .. } => {
             let mut sink = Sink::new(io, output, around, length);
             let copied = sink.copy_from(&mut *reader);
             sink.finish_after(copied)?;
         }
-        Body::Writer(write) => {
+        body @ (Body::Writer(_) | Body::Relay(_)) => {
+            let write = match body {
+                Body::Writer(write) => write,
+                Body::Relay(relay) => relay.into_write(),
+                _ => return Ok(keep_alive),
+            };
             let mut sink = Sink::new(io, output, around, length);
             let written = home::catch_panic(|| write(&mut BodyWriter::new(&mut sink)))
                 .unwrap_or_else(|_| {
@@ -135,10 +142,10 @@ fn send_both<D: Duplex>(
     output: &mut Vec<u8>,
     bytes: &[u8],
     around: &Surroundings,
+    pace: &mut Pace,
 ) -> io::Result<()> {
     let first = output.len();
-    let mut pace = around.rules.pace();
-    let written = write_all(around, io, first + bytes.len(), &mut pace, |io, at| {
+    let written = write_all(around, io, first + bytes.len(), pace, |io, at| {
         let rest = &bytes[at.saturating_sub(first)..];
         let piece = &rest[..rest.len().min(around.turn())];
         if at >= first {
@@ -200,6 +207,8 @@ struct Sink<'c, D> {
     chunked: bool,
     /// Bytes that the head promised and that were not written yet.
     left: Option<u64>,
+    /// What goes out behind the last chunk.
+    trailers: Headers,
     /// Whether sending failed: then it is the peer who is gone or too slow, whatever the body says.
     lost: bool,
 }
@@ -224,6 +233,7 @@ impl<'c, D: Duplex> Sink<'c, D> {
             pending: Vec::new(),
             chunked: length == ResponseLength::Chunked,
             left,
+            trailers: Headers::new(),
             lost: false,
         }
     }
@@ -241,7 +251,10 @@ impl<'c, D: Duplex> Sink<'c, D> {
                 Ok(0) => return Ok(()),
                 Ok(count) => {
                     self.write_all(&piece[..count])?;
-                    self.flush()?;
+                    // A full piece is on its way already.
+                    if !self.pending.is_empty() {
+                        self.flush()?;
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -256,6 +269,21 @@ impl<'c, D: Duplex> Sink<'c, D> {
             self.output.extend_from_slice(&self.pending);
         }
         self.pending.clear();
+    }
+
+    /// Sends a large piece from where it lies.
+    fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.frame();
+        if self.chunked {
+            encode::chunk_start(self.output, bytes.len());
+        }
+        let sent = send_both(self.io, self.output, bytes, self.around, &mut self.pace);
+        self.lost |= sent.is_err();
+        if self.chunked {
+            // With what follows, which may be a while: nothing of the data is behind it.
+            self.output.extend_from_slice(b"\r\n");
+        }
+        sent
     }
 
     /// Ends the body, unless it failed: then says whose fault that was.
@@ -277,7 +305,7 @@ impl<'c, D: Duplex> Sink<'c, D> {
         }
         self.frame();
         if self.chunked {
-            encode::last_chunk(self.output);
+            encode::last_chunk(self.output, &self.trailers);
         }
         Ok(())
     }
@@ -292,6 +320,9 @@ impl<D: Duplex> BodySink for Sink<'_, D> {
                     "the body is longer than its length says",
                 )
             })?;
+        }
+        if bytes.len() >= PIECE {
+            return self.write_through(bytes);
         }
         // However much is written at once, no more than a piece of it is held here.
         for piece in bytes.chunks(PIECE) {
@@ -311,5 +342,15 @@ impl<D: Duplex> BodySink for Sink<'_, D> {
 
     fn is_stopping(&self) -> bool {
         self.around.stopping.load(Ordering::Relaxed)
+    }
+
+    fn client_is_gone(&mut self) -> bool {
+        self.io.is_gone()
+    }
+
+    fn trailers(&mut self, fields: &Headers) {
+        if self.chunked {
+            self.trailers = fields.clone();
+        }
     }
 }

@@ -81,7 +81,12 @@ fn collect(body: Body, into: &mut Collected) -> Result<(), String> {
         Body::Reader { mut reader, length } => {
             read_all(|buffer, _| reader.read(buffer), length, into)
         }
-        Body::Writer(write) => {
+        body @ (Body::Writer(_) | Body::Relay(_)) => {
+            let write = match body {
+                Body::Writer(write) => write,
+                Body::Relay(relay) => relay.into_write(),
+                _ => return Ok(()),
+            };
             let mut sink = Sink {
                 into,
                 left: false,

@@ -11,8 +11,6 @@
 //!  session   an engine on a connection, waiting outside of it     lane    how long handshakes compute at a stretch
 //! ```
 
-// Until there are upstreams, the program alone connects to others.
-#[cfg(any(test, feature = "cli"))]
 pub mod client;
 pub mod clients;
 pub(crate) mod engine;

@@ -269,6 +269,10 @@ impl<D: Duplex> Duplex for Session<D> {
         self.io.yield_turn();
     }
 
+    fn is_gone(&self) -> bool {
+        self.io.is_gone()
+    }
+
     fn close_write(&mut self) -> io::Result<()> {
         // Where there is no room for it the peer sees the end of the connection.
         self.closed = true;

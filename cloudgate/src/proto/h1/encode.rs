@@ -35,21 +35,21 @@ pub struct Envelope<'a> {
 /// Appends the status line and the header fields.
 ///
 /// Fields that belong to the connection are the server's: what `headers` says of Connection,
-/// Content-Length, Transfer-Encoding, Keep-Alive and Date is left out.
+/// Content-Length, Transfer-Encoding and Keep-Alive is left out. A Date that is there is that of another server,
+/// whose answer this is, and stays.
 pub fn head(out: &mut Vec<u8>, status: StatusCode, headers: &Headers, envelope: Envelope<'_>) {
     status_line(out, status);
-    if headers
-        .fields()
-        .any(|(name, _)| belongs_to_connection(name))
-    {
+    let (mut some, mut dated) = (false, false);
+    for (name, _) in headers.fields() {
+        some |= belongs_to_connection(name);
+        dated |= name.len() == 4 && name.eq_ignore_ascii_case(b"date");
+    }
+    if some {
         for (name, value) in headers
             .fields()
             .filter(|(name, _)| !belongs_to_connection(name))
         {
-            out.extend_from_slice(name);
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value);
-            out.extend_from_slice(b"\r\n");
+            field(out, name, value);
         }
     } else {
         out.extend_from_slice(headers.wire());
@@ -71,9 +71,31 @@ pub fn head(out: &mut Vec<u8>, status: StatusCode, headers: &Headers, envelope: 
     } else if envelope.version == Version::Http10 {
         out.extend_from_slice(b"Connection: keep-alive\r\n");
     }
-    out.extend_from_slice(b"Date: ");
-    out.extend_from_slice(envelope.date);
-    out.extend_from_slice(b"\r\n\r\n");
+    if !dated {
+        out.extend_from_slice(b"Date: ");
+        out.extend_from_slice(envelope.date);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends an answer in front of the final one (RFC 9110 section 15.2).
+pub fn interim(out: &mut Vec<u8>, status: StatusCode, headers: &Headers) {
+    status_line(out, status);
+    for (name, value) in headers.fields() {
+        if !belongs_to_connection(name) {
+            field(out, name, value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends one field line.
+pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends `100 Continue` (RFC 9110 section 15.2.1).
@@ -92,7 +114,7 @@ pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
 }
 
 /// Appends the size line of a chunk of `length` bytes; the data and CRLF are to follow.
-fn chunk_start(out: &mut Vec<u8>, length: usize) {
+pub fn chunk_start(out: &mut Vec<u8>, length: usize) {
     let mut left = usize::BITS - length.leading_zeros();
     while left > 0 {
         left = left.next_multiple_of(4) - 4;
@@ -101,9 +123,23 @@ fn chunk_start(out: &mut Vec<u8>, length: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the last chunk and an empty trailer section.
-pub fn last_chunk(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"0\r\n\r\n");
+/// Appends the last chunk and the trailer section (RFC 9112 section 7.1.2).
+pub fn last_chunk(out: &mut Vec<u8>, trailers: &Headers) {
+    out.extend_from_slice(b"0\r\n");
+    for (name, value) in trailers.fields() {
+        field(out, name, value);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a request line (RFC 9112 section 3).
+pub fn request_line(out: &mut Vec<u8>, method: &str, target: &[&str]) {
+    out.extend_from_slice(method.as_bytes());
+    out.push(b' ');
+    for part in target {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.extend_from_slice(b" HTTP/1.1\r\n");
 }
 
 fn status_line(out: &mut Vec<u8>, status: StatusCode) {
@@ -121,7 +157,6 @@ fn status_line(out: &mut Vec<u8>, status: StatusCode) {
 
 fn belongs_to_connection(name: &[u8]) -> bool {
     match name.len() {
-        4 => name.eq_ignore_ascii_case(b"date"),
         10 => name.eq_ignore_ascii_case(b"connection") || name.eq_ignore_ascii_case(b"keep-alive"),
         14 => name.eq_ignore_ascii_case(b"content-length"),
         17 => name.eq_ignore_ascii_case(b"transfer-encoding"),
@@ -129,7 +164,8 @@ fn belongs_to_connection(name: &[u8]) -> bool {
     }
 }
 
-fn decimal(out: &mut Vec<u8>, mut number: u64) {
+/// Appends a number.
+pub fn decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {

@@ -232,6 +232,7 @@ fn strip_scheme(target: &str) -> Option<&str> {
 fn finish_target(head: &mut RequestHead, origin: &str) -> Result<(), ParseError> {
     head.question =
         normalise_target(origin, &mut head.target).map_err(|_| ParseError::InvalidTarget)?;
+    head.sent = (head.target != origin).then(|| origin.to_owned());
     Ok(())
 }
 

@@ -18,9 +18,11 @@ use http::{Method, StatusCode};
 
 use super::auth::{AuthUser, SecretParameters};
 use super::request_id::RequestId;
+use crate::message::outgoing::WriteBody;
 use crate::message::response::Note;
 use crate::message::{
-    Body, BodySink, BodyWriter, Middleware, Next, Request, RequestHead, Response, StartError,
+    Body, BodySink, BodyWriter, Headers, Middleware, Next, Request, RequestHead, Response,
+    StartError,
 };
 use crate::net::home;
 use format::Entry;
@@ -210,7 +212,7 @@ impl Middleware for AccessLog {
             return response;
         }
         match &response.body {
-            Body::Writer(_) | Body::Reader { .. } => {
+            Body::Writer(_) | Body::Relay(_) | Body::Reader { .. } => {
                 let body = counted(response.take_body(), line);
                 response.body = body;
             }
@@ -252,17 +254,10 @@ impl fmt::Debug for AccessLog {
 /// The same body, which writes its line when it ends.
 fn counted(body: Body, line: Line) -> Body {
     match body {
-        Body::Writer(write) => {
-            let mut pending = Pending::new(line, None);
-            Body::Writer(Box::new(move |out| {
-                let mut sink = CountingSink {
-                    out,
-                    pending: &mut pending,
-                };
-                write(&mut BodyWriter::new(&mut sink))?;
-                pending.end(End::Complete);
-                Ok(())
-            }))
+        Body::Writer(write) => Body::Writer(counting(write, Pending::new(line, None))),
+        Body::Relay(relay) => {
+            let pending = Pending::new(line, None);
+            Body::Relay(relay.wrapped(|write| counting(write, pending)))
         }
         Body::Reader { reader, length } => Body::Reader {
             reader: Box::new(CountingReader {
@@ -273,6 +268,19 @@ fn counted(body: Body, line: Line) -> Body {
         },
         body => body,
     }
+}
+
+/// The same closure, which writes the line when it returns.
+fn counting(write: WriteBody, mut pending: Pending) -> WriteBody {
+    Box::new(move |out| {
+        let mut sink = CountingSink {
+            out,
+            pending: &mut pending,
+        };
+        write(&mut BodyWriter::new(&mut sink))?;
+        pending.end(End::Complete);
+        Ok(())
+    })
 }
 
 /// How a body ended.
@@ -378,6 +386,14 @@ impl BodySink for CountingSink<'_, '_> {
 
     fn is_stopping(&self) -> bool {
         self.out.is_stopping()
+    }
+
+    fn client_is_gone(&mut self) -> bool {
+        self.out.client_is_gone()
+    }
+
+    fn trailers(&mut self, fields: &Headers) {
+        self.out.trailers(fields);
     }
 }
 

@@ -19,7 +19,7 @@ use flate2::write::GzEncoder;
 
 use super::Coding;
 use crate::disk::reader::read_piece;
-use crate::message::{Body, BodySink, BodyWriter, FileRange};
+use crate::message::{Body, BodySink, BodyWriter, FileRange, Headers};
 use crate::net::home;
 
 /// How much of a stream is compressed in one step, in bytes.
@@ -58,7 +58,12 @@ pub(crate) fn encode(body: Body, coding: Coding, level: u32) -> io::Result<Body>
             ready: Ready::default(),
             in_turn: 0,
         }),
-        Body::Writer(write) => {
+        body @ (Body::Writer(_) | Body::Relay(_)) => {
+            let write = match body {
+                Body::Writer(write) => write,
+                Body::Relay(relay) => relay.into_write(),
+                other => return Ok(other),
+            };
             let encoder = Encoder::new(coding, level)?;
             Body::Writer(Box::new(move |out| {
                 let mut sink = EncodingSink {
@@ -420,6 +425,14 @@ impl BodySink for EncodingSink<'_, '_> {
 
     fn is_stopping(&self) -> bool {
         self.out.is_stopping()
+    }
+
+    fn client_is_gone(&mut self) -> bool {
+        self.out.client_is_gone()
+    }
+
+    fn trailers(&mut self, fields: &Headers) {
+        self.out.trailers(fields);
     }
 }
 
