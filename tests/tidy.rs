@@ -55,6 +55,12 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         &["message", "net::home", "services", "error", "disk"],
         &["may::", "TcpStream", "TcpListener"],
     ),
+    // A client of other servers, and so the one service that knows bytes and sockets.
+    (
+        "services/gateway",
+        &["message", "net", "proto", "services", "error"],
+        &["may::", "TcpStream", "TcpListener"],
+    ),
     (
         "test",
         &["message", "proto", "net::home", "server", "error", "test"],
@@ -164,6 +170,15 @@ fn each_layer_uses_only_what_lies_below_it() {
     let mut broken = Vec::new();
     for (layer, allowed, forbidden) in LAYERS {
         for path in sources(&source.join(layer)) {
+            // A row for a folder counts for what is in it, and that of the folder around does not.
+            let inner = |other: &str| {
+                other.len() > layer.len()
+                    && other.starts_with(layer)
+                    && path.starts_with(source.join(other))
+            };
+            if LAYERS.iter().any(|(other, ..)| inner(other)) {
+                continue;
+            }
             let code = code_of_library(&path);
             for (at, _) in code.match_indices("crate::") {
                 let used = &code[at + "crate::".len()..];
@@ -247,6 +262,7 @@ fn coroutines_are_never_stopped_by_a_thread_that_waits() {
         "disk/watch.rs",
         "run/mod.rs",
         "net/resolve.rs",
+        "services/gateway/keeper.rs",
         "net/tls/keeper.rs",
         "net/tls/issue.rs",
         "cli/cert/show.rs",

@@ -233,6 +233,7 @@ pub use net::home::{
     channel, sleep, thread_changes, try_blocking, yield_now,
 };
 pub use net::listener::Address;
+pub use net::tls::client::TlsClient;
 pub use net::tls::clients::ClientCa;
 pub use net::tls::generated::GeneratedKey;
 pub use net::tls::identity::Identity;
@@ -249,6 +250,7 @@ pub use services::compress::Compression;
 pub use services::cors::Cors;
 pub use services::files::Files;
 pub use services::files::cache_control::CacheControl;
+pub use services::gateway::{Gateway, HashBy, InvalidServer};
 pub use services::https_only::HttpsOnly;
 pub use services::limits::{RateLimit, Verdict};
 pub use services::request_id::{RequestId, RequestIds};

@@ -24,11 +24,17 @@ pub trait BodySource {
     /// [`BodyError`] when the body breaks its framing, ends early, comes too slowly or is too large.
     fn read(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError>;
 
-    /// As [`BodySource::read`], but with `None` in place of a wait.
+    /// As [`BodySource::read`], but waits no longer than for so many milliseconds; `None` where nothing came.
     ///
     /// # Errors
     /// As [`BodySource::read`].
-    fn read_now(&mut self, buffer: &mut [u8], allowed: u64) -> Result<Option<usize>, BodyError> {
+    fn read_within(
+        &mut self,
+        buffer: &mut [u8],
+        allowed: u64,
+        patience: u64,
+    ) -> Result<Option<usize>, BodyError> {
+        let _ = patience;
         self.read(buffer, allowed).map(Some)
     }
 
@@ -245,9 +251,14 @@ impl<'conn> RequestBody<'conn> {
         self.failed
     }
 
-    /// As [`Read::read`], but with `None` in place of a wait.
-    pub(crate) fn read_now(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, BodyError> {
-        self.read_by(buffer, true)
+    /// As [`Read::read`], but waits no longer than for so many milliseconds; `None` where nothing came. Without any
+    /// patience a client that waits for `100 Continue` is not told to go on.
+    pub(crate) fn read_within(
+        &mut self,
+        buffer: &mut [u8],
+        patience: u64,
+    ) -> Result<Option<usize>, BodyError> {
+        self.read_by(buffer, Some(patience))
             .inspect_err(|_| self.failed = true)
     }
 
@@ -314,10 +325,14 @@ impl<'conn> RequestBody<'conn> {
 
     fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, BodyError> {
         // Only what does not wait finds nothing.
-        Ok(self.read_by(buffer, false)?.unwrap_or_default())
+        Ok(self.read_by(buffer, None)?.unwrap_or_default())
     }
 
-    fn read_by(&mut self, buffer: &mut [u8], now: bool) -> Result<Option<usize>, BodyError> {
+    fn read_by(
+        &mut self,
+        buffer: &mut [u8],
+        patience: Option<u64>,
+    ) -> Result<Option<usize>, BodyError> {
         self.check_length()?;
         if self.seen > self.limit {
             return Err(BodyError::TooLarge {
@@ -333,10 +348,9 @@ impl<'conn> RequestBody<'conn> {
             }
             Source::Stream(source) => {
                 let allowed = self.limit - self.seen;
-                let read = if now {
-                    source.read_now(buffer, allowed)
-                } else {
-                    source.read(buffer, allowed).map(Some)
+                let read = match patience {
+                    Some(patience) => source.read_within(buffer, allowed, patience),
+                    None => source.read(buffer, allowed).map(Some),
                 };
                 match read {
                     // The source knows what is left, the reader what was allowed in all.

@@ -268,6 +268,11 @@ impl<'conn> Request<'conn> {
         self
     }
 
+    /// The head as it stands.
+    pub(crate) fn head(&self) -> &RequestHead {
+        &self.head
+    }
+
     /// The head, to be kept beyond the request.
     pub(crate) fn shared_head(&self) -> Arc<RequestHead> {
         Arc::clone(&self.head)

@@ -68,6 +68,11 @@ impl Dialer {
         self.list.clock().now()
     }
 
+    /// As [`Dialer::now`], when no connection may have kept the clock going.
+    pub(crate) fn present(&self) -> u64 {
+        self.list.clock().tick()
+    }
+
     /// Opens a connection, for `limit` milliseconds at most. To be called by a coroutine.
     ///
     /// # Errors

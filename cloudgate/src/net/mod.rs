@@ -8,6 +8,7 @@
 //!  listener  where connections come from, with one descriptor a worker
 //!  unix_socket  the file of a Unix socket: taken over, replaced, removed
 //!  dial      connections to other servers        resolve  the addresses of their names
+//!  watched   a socket that is waited for while waiting for another one
 //!  park      connections with nothing to do, without a coroutine
 //!  page_cache  whether a piece of a file is in memory, and how it gets there
 //!  buffer    the bytes that were read and not used yet
@@ -27,3 +28,4 @@ pub mod stream;
 pub mod tls;
 pub mod transport;
 pub mod unix_socket;
+pub(crate) mod watched;

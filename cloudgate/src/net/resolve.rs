@@ -111,6 +111,22 @@ impl Name {
         }
     }
 
+    /// The addresses that were found last, which may be none. Has them looked up again where that is due.
+    pub(crate) fn known(&self) -> Arc<[SocketAddr]> {
+        let mut state = self.shared.lock();
+        let due = match state.looked_at {
+            None => state.addresses.is_empty(),
+            Some(at) => at.elapsed() >= FRESH,
+        };
+        let known = Arc::clone(&state.addresses);
+        if due && !state.looking {
+            state.looking = true;
+            drop(state);
+            self.look_up();
+        }
+        known
+    }
+
     /// Has a thread look it up.
     fn look_up(&self) {
         let (host, port, lookup) = (self.host.clone(), self.port, self.lookup);

@@ -95,6 +95,14 @@ impl<S: AsFd + AsRawFd> Stream<S> {
         }
     }
 
+    /// As [`Plain::look_again`].
+    pub(crate) fn look_again(&mut self) {
+        match self {
+            Stream::Plain(io) => io.look_again(),
+            Stream::Tls(session, _) => session.io_mut().look_again(),
+        }
+    }
+
     /// Takes it apart, to be put aside.
     pub(crate) fn into_parts(self) -> (S, Secure) {
         match self {

@@ -48,6 +48,11 @@ impl<S: AsFd + AsRawFd> Plain<S> {
         }
     }
 
+    /// Has the next read ask the system, although no wait has said that there is something.
+    pub(crate) fn look_again(&mut self) {
+        self.readable = true;
+    }
+
     /// The socket, for what the system knows of it.
     pub(crate) fn socket(&self) -> &S {
         self.socket.get()

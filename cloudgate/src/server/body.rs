@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::conn::Surroundings;
 use super::respond;
-use crate::message::{BodyError, BodySource, Duplex, Headers, Pace, Version};
+use crate::message::{BodyError, BodySource, Deadline, Duplex, Headers, Pace, Version};
 use crate::net::buffer::ReadBuffer;
 use crate::net::home;
 use crate::proto::error::ParseError;
@@ -134,7 +134,13 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
         }
     }
 
-    fn read_waiting(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError> {
+    /// Reads what comes within so many milliseconds.
+    fn read_waiting(
+        &mut self,
+        buffer: &mut [u8],
+        allowed: u64,
+        patience: u64,
+    ) -> Result<Option<usize>, BodyError> {
         let around = self.around;
         let most = buffer.len().min(around.turn());
         let buffer = &mut buffer[..most];
@@ -143,7 +149,10 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
                 if self.pace.moved(count, around.turn()) {
                     self.io.yield_turn();
                 }
-                return Ok(count);
+                return Ok(Some(count));
+            }
+            if patience == 0 {
+                return Ok(None);
             }
             if self.decoder.at_least() > allowed {
                 return Err(BodyError::TooLarge {
@@ -157,11 +166,21 @@ impl<'c, D: Duplex> BodyReader<'c, D> {
             // Earlier answers are not the handler's: half of one must not stay behind when its time is up.
             home::unlimited(|| respond::flush(self.io, self.output, around))
                 .map_err(disconnected)?;
-            let waited = self.pace.wait(self.io, || around.clock.now());
-            waited.map_err(|error| match error.kind() {
-                ErrorKind::TimedOut => BodyError::TooSlow,
-                _ => disconnected(error),
-            })?;
+            let began = around.clock.now();
+            let soon = Deadline::at(began.saturating_add(patience));
+            let waited = self.io.wait(self.pace.deadline(began).min(soon));
+            let now = around.clock.now();
+            self.pace.waited(now - began);
+            match waited {
+                Ok(()) => {}
+                Err(error) if error.kind() != ErrorKind::TimedOut => {
+                    return Err(disconnected(error));
+                }
+                Err(_) if self.pace.deadline(now).has_passed(now) => {
+                    return Err(BodyError::TooSlow);
+                }
+                Err(_) => return Ok(None),
+            }
         }
     }
 }
@@ -172,32 +191,27 @@ fn disconnected(error: io::Error) -> BodyError {
 
 impl<D: Duplex> BodySource for BodyReader<'_, D> {
     fn read(&mut self, buffer: &mut [u8], allowed: u64) -> Result<usize, BodyError> {
+        // With patience without an end something comes.
+        let read = self.read_within(buffer, allowed, u64::MAX)?;
+        Ok(read.unwrap_or_default())
+    }
+
+    fn read_within(
+        &mut self,
+        buffer: &mut [u8],
+        allowed: u64,
+        patience: u64,
+    ) -> Result<Option<usize>, BodyError> {
         if buffer.is_empty() {
-            return Ok(0);
+            return Ok(Some(0));
         }
         if self.failed {
             // What broke once stays broken, whatever a handler tries.
             return Err(BodyError::Malformed);
         }
-        let result = self.read_waiting(buffer, allowed);
+        let result = self.read_waiting(buffer, allowed, patience);
         self.failed |=
             matches!(&result, Err(error) if !matches!(error, BodyError::TooLarge { .. }));
-        result
-    }
-
-    fn read_now(&mut self, buffer: &mut [u8], _allowed: u64) -> Result<Option<usize>, BodyError> {
-        if self.failed {
-            return Err(BodyError::Malformed);
-        }
-        let most = buffer.len().min(self.around.turn());
-        // Its own way to read, which the trait's name hides.
-        let result = BodyReader::read_now(self, &mut buffer[..most]);
-        self.failed |= result.is_err();
-        if let Ok(Some(count)) = result
-            && self.pace.moved(count, self.around.turn())
-        {
-            self.io.yield_turn();
-        }
         result
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod coding;
 pub mod compress;
 pub mod cors;
 pub mod files;
+pub mod gateway;
 pub mod https_only;
 pub mod limits;
 pub mod request_id;

@@ -145,6 +145,16 @@ impl RequestId {
         &self.0
     }
 
+    /// The id that the request has, or that a trusted proxy gave it, or a new one.
+    pub(crate) fn of(request: &Request<'_>) -> RequestId {
+        request
+            .extensions()
+            .get::<RequestId>()
+            .cloned()
+            .or_else(|| RequestIds::new().taken_over(request))
+            .unwrap_or_else(RequestId::generate)
+    }
+
     fn generate() -> RequestId {
         let (process, numbers) = &*PROCESS;
         let number = numbers.fetch_add(1, Ordering::Relaxed);

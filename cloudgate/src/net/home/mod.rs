@@ -125,6 +125,11 @@ pub fn workers() -> usize {
     RUNTIME.get().map_or(1, |runtime| runtime.settings.workers)
 }
 
+/// Whether workers run.
+pub(crate) fn is_running() -> bool {
+    RUNTIME.get().is_some()
+}
+
 /// How often a coroutine was found away from its home worker. Anything but 0 is a broken build.
 pub fn thread_changes() -> u64 {
     THREAD_CHANGES.load(Ordering::Relaxed)

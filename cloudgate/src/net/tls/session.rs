@@ -79,6 +79,11 @@ impl<D: Duplex> Session<D> {
         (self.io, self.engine)
     }
 
+    /// What carries it.
+    pub(crate) fn io_mut(&mut self) -> &mut D {
+        &mut self.io
+    }
+
     /// Whether the peer has broken the protocol.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken

@@ -272,7 +272,7 @@ mod tests {
                 true,
                 ResponseLength::Sized(1)
             ),
-            "HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\nDate: now\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nA: b\r\ndate: z\r\nContent-Length: 1\r\n\r\n"
         );
     }
 
@@ -293,8 +293,10 @@ mod tests {
         }
         let mut out = Vec::new();
         chunk(&mut out, b"");
-        last_chunk(&mut out);
-        assert_eq!(out, b"0\r\n\r\n");
+        let mut trailers = Headers::new();
+        trailers.append("X-T", "1").unwrap();
+        last_chunk(&mut out, &trailers);
+        assert_eq!(out, b"0\r\nX-T: 1\r\n\r\n");
     }
 
     #[test]

@@ -108,7 +108,11 @@ impl Framing {
 }
 
 /// Notes the value of a field that may come only once.
-fn once<T>(slot: &mut Option<T>, value: T, repeated: ParseError) -> Result<(), ParseError> {
+pub(super) fn once<T>(
+    slot: &mut Option<T>,
+    value: T,
+    repeated: ParseError,
+) -> Result<(), ParseError> {
     if slot.replace(value).is_some() {
         Err(repeated)
     } else {
@@ -117,7 +121,7 @@ fn once<T>(slot: &mut Option<T>, value: T, repeated: ParseError) -> Result<(), P
 }
 
 /// Digits only, fitting in 64 bits: `+1`, `1,1`, `0x1` and the empty value are refused.
-fn parse_length(value: &[u8]) -> Result<u64, ParseError> {
+pub(super) fn parse_length(value: &[u8]) -> Result<u64, ParseError> {
     let length = value.iter().try_fold(0_u64, |sum, byte| {
         byte.is_ascii_digit()
             .then(|| sum.checked_mul(10)?.checked_add(u64::from(byte - b'0')))?

@@ -9,9 +9,12 @@ pub mod decode;
 pub mod encode;
 pub mod framing;
 pub mod head;
+pub mod response_framing;
 pub mod response_head;
 
 pub use decode::Decoder;
+pub(crate) use framing::is_host;
 pub use framing::{BodyLength, Framing};
 pub use head::parse_request;
-pub use response_head::parse_response;
+pub use response_framing::{ResponseEnd, ResponseFraming};
+pub use response_head::{ResponseHead, parse_response};
