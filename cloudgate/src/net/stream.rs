@@ -95,6 +95,14 @@ impl<S: AsFd + AsRawFd> Stream<S> {
         }
     }
 
+    /// As [`Plain::is_quiet`].
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        match self {
+            Stream::Plain(io) => io.is_quiet(),
+            Stream::Tls(session, _) => session.io_mut().is_quiet(),
+        }
+    }
+
     /// As [`Plain::look_again`].
     pub(crate) fn look_again(&mut self) {
         match self {

@@ -53,6 +53,14 @@ impl<S: AsFd + AsRawFd> Plain<S> {
         self.readable = true;
     }
 
+    /// Whether nothing has come since the last wait, as far as the worker knows: it costs no call of the system.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let events = self.socket.so_far();
+        self.readable |= events.readable();
+        self.hung_up |= events.hung_up();
+        !self.readable
+    }
+
     /// The socket, for what the system knows of it.
     pub(crate) fn socket(&self) -> &S {
         self.socket.get()

@@ -145,27 +145,69 @@ impl RequestId {
         &self.0
     }
 
+    fn generate() -> RequestId {
+        // The digits are ASCII.
+        RequestId(Arc::from(
+            std::str::from_utf8(&digits(new())).unwrap_or_default(),
+        ))
+    }
+}
+
+/// A number that no other request has.
+fn new() -> u128 {
+    let (process, numbers) = &*PROCESS;
+    let number = numbers.fetch_add(1, Ordering::Relaxed);
+    u128::from(*process) << 64 | u128::from(number)
+}
+
+fn digits(number: u128) -> [u8; 32] {
+    let mut text = [0; 32];
+    let halves = [(number >> 64) as u64, number as u64];
+    for (half, digits) in halves.into_iter().zip(text.chunks_exact_mut(16)) {
+        for (index, digit) in digits.iter_mut().enumerate() {
+            *digit = b"0123456789abcdef"[(half >> (60 - 4 * index)) as usize & 15];
+        }
+    }
+    text
+}
+
+/// The id of a request that is passed on, which most of the time nobody keeps.
+#[derive(Clone, Debug)]
+pub(crate) enum Id {
+    Known(RequestId),
+    New(u128),
+}
+
+impl Id {
     /// The id that the request has, or that a trusted proxy gave it, or a new one.
-    pub(crate) fn of(request: &Request<'_>) -> RequestId {
-        request
-            .extensions()
-            .get::<RequestId>()
-            .cloned()
-            .or_else(|| RequestIds::new().taken_over(request))
-            .unwrap_or_else(RequestId::generate)
+    pub(crate) fn of(request: &Request<'_>) -> Id {
+        let known = request.extensions().get::<RequestId>().cloned();
+        match known.or_else(|| RequestIds::new().taken_over(request)) {
+            Some(known) => Id::Known(known),
+            None => Id::New(new()),
+        }
     }
 
-    fn generate() -> RequestId {
-        let (process, numbers) = &*PROCESS;
-        let number = numbers.fetch_add(1, Ordering::Relaxed);
-        let both = u128::from(*process) << 64 | u128::from(number);
-        let mut text = [0; 32];
-        for (index, digit) in text.iter_mut().enumerate() {
-            let value = (both >> (124 - 4 * index)) as usize & 15;
-            *digit = b"0123456789abcdef"[value];
+    /// Appends it.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Id::Known(id) => out.extend_from_slice(id.0.as_bytes()),
+            Id::New(number) => out.extend_from_slice(&digits(*number)),
         }
-        // The digits are ASCII.
-        RequestId(Arc::from(std::str::from_utf8(&text).unwrap_or_default()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_test(text: &str) -> Id {
+        Id::Known(RequestId(Arc::from(text)))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Known(id) => id.fmt(f),
+            Id::New(number) => write!(f, "{number:032x}"),
+        }
     }
 }
 

@@ -76,6 +76,15 @@ impl<T: AsRawFd> Socket<T> {
         Events(events)
     }
 
+    /// What was reported since the last wait, without waiting: as of when this worker last asked the system.
+    #[allow(
+        deprecated,
+        reason = "it does more than may needs of it: it says what it forgets"
+    )]
+    pub(crate) fn so_far(&self) -> Events {
+        Events(self.io().reset_io())
+    }
+
     /// A handle that wakes the waiting coroutine from any thread.
     pub(crate) fn waker(&self) -> Waker {
         Waker::new(self.worker, self.io().waker())

@@ -9,6 +9,9 @@ use crate::message::{Headers, Version};
 use crate::proto::error::ParseError;
 use crate::proto::limits::Limits;
 
+/// How many fields are parsed with a table on the stack (1 KiB); a head with more uses the heap.
+const FEW_FIELDS: usize = 32;
+
 /// Everything in front of a response's body.
 #[derive(Clone, Debug)]
 pub struct ResponseHead {
@@ -30,13 +33,28 @@ pub fn parse_response(
     input: &[u8],
     limits: &Limits,
 ) -> Result<Option<(usize, ResponseHead)>, ParseError> {
-    let mut table: Vec<MaybeUninit<httparse::Header<'_>>> = Vec::new();
-    table.resize_with(limits.fields, MaybeUninit::uninit);
+    let few = limits.fields.min(FEW_FIELDS);
+    let mut table = [const { MaybeUninit::uninit() }; FEW_FIELDS];
+    match parse_with(input, limits, &mut table[..few]) {
+        Err(ParseError::TooManyFields) if few < limits.fields => {
+            let mut table: Vec<MaybeUninit<httparse::Header<'_>>> = Vec::new();
+            table.resize_with(limits.fields, MaybeUninit::uninit);
+            parse_with(input, limits, &mut table)
+        }
+        other => other,
+    }
+}
+
+fn parse_with<'b>(
+    input: &'b [u8],
+    limits: &Limits,
+    table: &mut [MaybeUninit<httparse::Header<'b>>],
+) -> Result<Option<(usize, ResponseHead)>, ParseError> {
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
         &mut response,
         input,
-        &mut table,
+        table,
     );
     let length = match parsed {
         Ok(Status::Complete(length)) if length <= limits.head => length,
@@ -45,9 +63,14 @@ pub fn parse_response(
         Err(error) => return Err(rule_of(error)),
     };
     let lines = &input[..length];
-    let ends: Vec<usize> = memchr::memchr_iter(b'\n', lines).collect();
-    if ends.iter().any(|&at| at == 0 || lines[at - 1] != b'\r') {
-        return Err(ParseError::InvalidLineEnd);
+    let mut first_line = 0;
+    for at in memchr::memchr_iter(b'\n', lines) {
+        if at == 0 || lines[at - 1] != b'\r' {
+            return Err(ParseError::InvalidLineEnd);
+        }
+        if first_line == 0 {
+            first_line = at + 1;
+        }
     }
     let (Some(code), Some(minor)) = (response.code, response.version) else {
         return Err(ParseError::InvalidStatusLine);
@@ -58,7 +81,7 @@ pub fn parse_response(
     let place = |bytes: &[u8]| (bytes.as_ptr() as usize - base, bytes.len());
     headers.load(
         &lines[..length - 2],
-        ends[0] + 1,
+        first_line,
         response
             .headers
             .iter()

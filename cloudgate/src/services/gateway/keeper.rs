@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use super::super::request_id::Id;
 use super::Group;
 use super::build::Plan;
 use super::exchange::{Exchange, Upload};
@@ -132,7 +133,7 @@ fn ask(group: &Arc<Group>, index: usize, rules: &Active) -> Result<(), String> {
     let with = Outbound {
         settings: &group.settings,
         server: &server.address,
-        id: "health",
+        id: &Id::of(&request),
         length: OutboundLength::None,
         upgrade: false,
         expects_continue: false,

@@ -34,7 +34,10 @@ impl Link {
 
     /// Whether the server has neither ended it nor said something that nobody has asked for.
     fn is_quiet(&mut self) -> bool {
-        self.stream.look_again();
+        // A read may have taken what an event has told of later.
+        if self.stream.is_quiet() {
+            return true;
+        }
         let read = self.stream.read(&mut [0]);
         matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }

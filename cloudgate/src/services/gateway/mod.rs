@@ -27,6 +27,7 @@ mod settings;
 mod tunnel;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,7 +47,7 @@ use server::Server;
 use settings::Settings;
 use tunnel::Tunnel;
 
-use super::request_id::RequestId;
+use super::request_id::Id;
 use crate::message::{
     BodyError, Deadline, Request, Response, Service, StartError, Upgrade, Version,
 };
@@ -63,21 +64,44 @@ pub(crate) struct Group {
     shelf: Shelf,
 }
 
-/// A request in the count of its server.
-struct Seat {
-    group: Arc<Group>,
+/// A request in the count of its server: `G` is how the group is held, by a reference or for longer than the call.
+struct Seat<G: Deref<Target = Group>> {
+    /// `None` once somebody else counts for it.
+    group: Option<G>,
     index: usize,
 }
 
-impl Seat {
-    fn server(&self) -> &Server {
-        &self.group.servers[self.index]
+/// A seat that outlives the call.
+type LongSeat = Seat<Arc<Group>>;
+
+impl Seat<&Group> {
+    /// The same seat, for what goes on when the call has ended.
+    fn keep(mut self, group: &Arc<Group>) -> LongSeat {
+        self.group = None;
+        Seat {
+            group: Some(Arc::clone(group)),
+            index: self.index,
+        }
     }
 }
 
-impl Drop for Seat {
+impl LongSeat {
+    fn group(&self) -> &Arc<Group> {
+        self.group
+            .as_ref()
+            .expect("only a seat that is not kept gives its group away")
+    }
+
+    fn server(&self) -> &Server {
+        &self.group().servers[self.index]
+    }
+}
+
+impl<G: Deref<Target = Group>> Drop for Seat<G> {
     fn drop(&mut self) {
-        self.server().leave();
+        if let Some(group) = &self.group {
+            group.servers[self.index].leave();
+        }
     }
 }
 
@@ -137,7 +161,7 @@ impl Group {
         if let Some(refused) = refuse(request) {
             return refused;
         }
-        let id = RequestId::of(request);
+        let id = Id::of(request);
         let circuit = self
             .breaker
             .as_ref()
@@ -169,12 +193,12 @@ impl Group {
 
     /// Asks one server after the other until one answers.
     fn ask(
-        self: &Arc<Self>,
+        &self,
         dialer: &'static Dialer,
         request: &mut Request<'_>,
-        id: &RequestId,
+        id: &Id,
         last: &mut Option<usize>,
-    ) -> Result<(Seat, Answered), Failure> {
+    ) -> Result<(Seat<&Group>, Answered), Failure> {
         let settings = &self.settings;
         let limit = settings.body_limit;
         if let Some(limit) = limit {
@@ -233,12 +257,12 @@ impl Group {
     /// A place at a server that was not tried yet: at the one whose turn it is, or at another where that one has as much
     /// as it may have; where all have, a place in the line of the first.
     fn seat(
-        self: &Arc<Self>,
+        &self,
         request: &Request<'_>,
         tried: &[usize],
-    ) -> Result<Option<Seat>, Failure> {
+    ) -> Result<Option<Seat<&Group>>, Failure> {
         let seat = |index| Seat {
-            group: Arc::clone(self),
+            group: Some(self),
             index,
         };
         let Some(first) = self.picker.pick(&self.servers, request, tried) else {
@@ -269,7 +293,7 @@ impl Group {
         server: &Server,
         request: &mut Request<'_>,
         upload: &mut Upload,
-        id: &RequestId,
+        id: &Id,
         until: Deadline,
     ) -> Result<Answered, Failure> {
         let settings = &self.settings;
@@ -291,7 +315,7 @@ impl Group {
             let with = Outbound {
                 settings,
                 server: &server.address,
-                id: id.as_str(),
+                id,
                 length: upload.length,
                 upgrade: settings.upgrades && wants_upgrade(request, upload),
                 expects_continue,
@@ -339,7 +363,7 @@ impl Group {
     fn respond(
         self: &Arc<Self>,
         dialer: &'static Dialer,
-        seat: Seat,
+        seat: Seat<&Group>,
         mut answered: Answered,
         request: &Request<'_>,
     ) -> Response {
@@ -348,14 +372,15 @@ impl Group {
         if status == StatusCode::SWITCHING_PROTOCOLS {
             let protocol = headers.get("upgrade").unwrap_or_default().to_owned();
             headers.remove("Connection");
-            let mut response = Response::upgrade(Upgrade(Box::new(Tunnel::new(answered, seat))));
+            let mut response =
+                Response::upgrade(Upgrade(Box::new(Tunnel::new(answered, seat.keep(self)))));
             response.headers = headers;
             // It was a value before.
             return response.header("Upgrade", &protocol);
         }
         let with = Inbound {
             settings: &self.settings,
-            server: &seat.server().address,
+            server: &self.servers[seat.index].address,
         };
         rewrite::answer(&mut headers, request, &with);
         let mut response = Response::new(status);
@@ -370,7 +395,7 @@ impl Group {
         request: &Request<'_>,
         failure: &Failure,
         last: Option<usize>,
-        id: &RequestId,
+        id: &Id,
     ) -> Response {
         let status = failure.status();
         let server = last.map_or_else(String::new, |index| {
@@ -389,7 +414,7 @@ impl Group {
         }
         // Nothing of what lies behind the gateway, and what to ask its operator about.
         let response = Response::error_because(status, format_args!("request {id}"))
-            .header("X-Request-Id", id.as_str());
+            .header("X-Request-Id", &id.to_string());
         match failure {
             Failure::Busy | Failure::Open => response.header("Retry-After", "1"),
             _ => response,

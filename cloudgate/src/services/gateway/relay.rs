@@ -3,6 +3,7 @@
 //! As it comes: what is there is sent before more is waited for, and nothing is read while the client does not take it.
 
 use std::io::{self, ErrorKind, Write};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use super::exchange::{Answered, TICK};
 use super::health::milliseconds;
 use super::link::{Buffers, Link, fill};
-use super::{Group, Seat};
+use super::{Group, LongSeat, Seat};
 use crate::message::{Body, BodyWriter, Deadline, Duplex, Headers, Relay};
 use crate::net::dial::Dialer;
 use crate::proto::error::ParseError;
@@ -27,7 +28,7 @@ const SMALL: usize = 16 << 10;
 pub(super) fn body(
     group: &Arc<Group>,
     dialer: &'static Dialer,
-    seat: Seat,
+    seat: Seat<&Group>,
     answered: Answered,
 ) -> Body {
     let Answered {
@@ -104,7 +105,14 @@ fn whole(input: &[u8]) -> Option<(usize, Bytes)> {
 }
 
 /// Ends an exchange: the connection is kept for the next one where that can be.
-fn done(group: &Group, dialer: &Dialer, seat: Seat, link: Link, buffers: Buffers, keep: bool) {
+fn done<G: Deref<Target = Group>>(
+    group: &Group,
+    dialer: &Dialer,
+    seat: Seat<G>,
+    link: Link,
+    buffers: Buffers,
+    keep: bool,
+) {
     // Bytes behind the answer belong to nobody's request.
     let clean = buffers.input.is_empty();
     group.shelf.put(buffers);
@@ -116,9 +124,8 @@ fn done(group: &Group, dialer: &Dialer, seat: Seat, link: Link, buffers: Buffers
 
 /// The body of an answer that is still to come, or a part of it.
 struct Download {
-    group: Arc<Group>,
     dialer: &'static Dialer,
-    seat: Seat,
+    seat: LongSeat,
     link: Link,
     buffers: Buffers,
     decoder: Decoder,
@@ -128,15 +135,14 @@ impl Download {
     fn new(
         group: &Arc<Group>,
         dialer: &'static Dialer,
-        seat: Seat,
+        seat: Seat<&Group>,
         link: Link,
         buffers: Buffers,
         decoder: Decoder,
     ) -> Download {
         Download {
-            group: Arc::clone(group),
             dialer,
-            seat,
+            seat: seat.keep(group),
             link,
             buffers,
             decoder,
@@ -160,14 +166,9 @@ impl Download {
         if !self.decoder.trailers().is_empty() {
             out.trailers(&trailers(self.decoder.trailers()));
         }
-        done(
-            &self.group,
-            self.dialer,
-            self.seat,
-            self.link,
-            self.buffers,
-            keep,
-        );
+        let seat = self.seat;
+        let group = Arc::clone(seat.group());
+        done(&group, self.dialer, seat, self.link, self.buffers, keep);
         Ok(())
     }
 
@@ -224,7 +225,7 @@ impl Download {
 
     /// Waits for the server, and looks now and then whether the client still does.
     fn wait(&mut self, out: &mut BodyWriter<'_>) -> io::Result<()> {
-        let idle = milliseconds(self.group.settings.times.idle);
+        let idle = milliseconds(self.seat.group().settings.times.idle);
         let until = Deadline::after(self.dialer.now(), idle);
         loop {
             let soon = Deadline::at(self.dialer.now().saturating_add(TICK));
@@ -244,18 +245,18 @@ impl Download {
 
     /// Says in the log whose fault it is that an answer is not whole.
     fn report(&self, error: &io::Error, out: &mut BodyWriter<'_>) {
-        let server = &self.group.servers[self.seat.index];
+        let server = self.seat.server();
         if out.client_is_gone() {
             log::debug!(
                 "{}: a client left while {} was answering",
-                self.group.settings.name,
+                self.seat.group().settings.name,
                 server.address
             );
             return;
         }
         log::warn!(
             "{}: {} broke its answer off while the body was read: {error}",
-            self.group.settings.name,
+            self.seat.group().settings.name,
             server.address
         );
     }

@@ -3,10 +3,12 @@
 //! Fields of one connection end here (RFC 9110 section 7.6.1). What says who the client is, is said anew: a client's own
 //! word for it goes on only where it came by a proxy that the application trusts.
 
+use std::io::Write;
 use std::net::IpAddr;
 
 use http::Method;
 
+use super::super::request_id::Id;
 use super::address::Address;
 use super::settings::{Edits, HostField, Settings};
 use crate::message::{Headers, Request, Version};
@@ -17,7 +19,7 @@ pub(crate) struct Outbound<'r> {
     pub(crate) settings: &'r Settings,
     pub(crate) server: &'r Address,
     /// The client's request id, or the one that it got here.
-    pub(crate) id: &'r str,
+    pub(crate) id: &'r Id,
     /// How the body is framed.
     pub(crate) length: OutboundLength,
     /// Whether the server is asked to switch protocols.
@@ -99,10 +101,14 @@ pub(crate) fn request(out: &mut Vec<u8>, request: &Request<'_>, with: &Outbound<
         Version::Http10 => b"1.0 cloudgate",
         Version::Http11 => b"1.1 cloudgate",
     };
-    join(&mut via, version);
-    encode::field(out, b"Via", &via);
+    out.extend_from_slice(b"Via: ");
+    extend_list(out, &via);
+    out.extend_from_slice(version);
+    out.extend_from_slice(b"\r\n");
     if !edits.replaces(b"x-request-id") {
-        encode::field(out, b"X-Request-Id", with.id.as_bytes());
+        out.extend_from_slice(b"X-Request-Id: ");
+        with.id.write(out);
+        out.extend_from_slice(b"\r\n");
     }
     for (name, value) in edits.added() {
         encode::field(out, name.as_bytes(), value.as_bytes());
@@ -137,17 +143,25 @@ fn who_asks(
     request: &Request<'_>,
     trusted: bool,
     client_host: &str,
-    mut hops: Vec<u8>,
-    mut forwarded: Vec<u8>,
+    hops: Vec<u8>,
+    forwarded: Vec<u8>,
 ) {
     let peer = request.peer().ip().to_canonical();
     // A peer on a Unix socket has no address.
-    let peer = (!peer.is_unspecified()).then_some(peer);
-    let shown = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-    join(&mut hops, shown.as_bytes());
-    encode::field(out, b"X-Forwarded-For", &hops);
-    let client = peer.map_or_else(|| shown.clone(), |_| request.client().to_string());
-    encode::field(out, b"X-Real-IP", client.as_bytes());
+    let shown = if peer.is_unspecified() {
+        Shown::Unknown
+    } else {
+        Shown::Address(peer)
+    };
+    out.extend_from_slice(b"X-Forwarded-For: ");
+    extend_list(out, &hops);
+    shown.write(out);
+    out.extend_from_slice(b"\r\nX-Real-IP: ");
+    match (&shown, request.client) {
+        (Shown::Address(_), Some(client)) => Shown::Address(client).write(out),
+        _ => shown.write(out),
+    }
+    out.extend_from_slice(b"\r\n");
     let proto = if request.is_secure() { "https" } else { "http" };
     encode::field(out, b"X-Forwarded-Proto", proto.as_bytes());
     let host = match request.headers().get("x-forwarded-host") {
@@ -157,24 +171,61 @@ fn who_asks(
     if !host.is_empty() {
         encode::field(out, b"X-Forwarded-Host", host.as_bytes());
     }
+    out.extend_from_slice(b"Forwarded: ");
+    extend_list(out, &forwarded);
     // RFC 7239 section 4: what is no token is quoted, and an address of IPv6 has brackets.
-    let mut element = match peer {
-        Some(IpAddr::V6(address)) => format!("for=\"[{address}]\""),
-        _ => format!("for={shown}"),
-    };
-    if !client_host.is_empty() && !client_host.contains(['"', '\\']) {
-        element.push_str(";host=\"");
-        element.push_str(client_host);
-        element.push('"');
+    out.extend_from_slice(b"for=");
+    match shown {
+        Shown::Address(IpAddr::V6(_)) => {
+            out.extend_from_slice(b"\"[");
+            shown.write(out);
+            out.extend_from_slice(b"]\"");
+        }
+        _ => shown.write(out),
     }
-    element.push_str(";proto=");
-    element.push_str(if request.tls().is_some() {
-        "https"
-    } else {
-        "http"
-    });
-    join(&mut forwarded, element.as_bytes());
-    encode::field(out, b"Forwarded", &forwarded);
+    if !client_host.is_empty() && !client_host.contains(['"', '\\']) {
+        out.extend_from_slice(b";host=\"");
+        out.extend_from_slice(client_host.as_bytes());
+        out.push(b'"');
+    }
+    out.extend_from_slice(b";proto=");
+    let secure = request.tls().is_some();
+    out.extend_from_slice(if secure { b"https" } else { b"http" });
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A peer as fields name it.
+enum Shown {
+    Unknown,
+    Address(IpAddr),
+}
+
+impl Shown {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Shown::Unknown => out.extend_from_slice(b"unknown"),
+            Shown::Address(IpAddr::V4(address)) => {
+                for (index, part) in address.octets().into_iter().enumerate() {
+                    if index > 0 {
+                        out.push(b'.');
+                    }
+                    encode::decimal(out, u64::from(part));
+                }
+            }
+            // Writing to a vector does not fail.
+            Shown::Address(IpAddr::V6(address)) => {
+                let _ = write!(out, "{address}");
+            }
+        }
+    }
+}
+
+/// Appends what a list holds already, and the comma for one more.
+fn extend_list(out: &mut Vec<u8>, list: &[u8]) {
+    if !list.is_empty() {
+        out.extend_from_slice(list);
+        out.extend_from_slice(b", ");
+    }
 }
 
 /// Adds a member to a list.
@@ -324,13 +375,16 @@ pub(crate) fn climbs(path: &str) -> bool {
 pub(crate) fn answer(headers: &mut Headers, request: &Request<'_>, with: &Inbound<'_>) {
     let mut strange = false;
     let mut places = false;
-    for (name, _) in headers.fields() {
+    for (name, value) in headers.fields() {
         match name.len() {
             2 => strange |= name.eq_ignore_ascii_case(b"te"),
             7 => strange |= name.eq_ignore_ascii_case(b"upgrade"),
             8 => places |= name.eq_ignore_ascii_case(b"location"),
+            // That the connection stays or not is left out when the head is written.
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                strange |= !is_plain_option(value.trim_ascii());
+            }
             10.. => {
-                strange |= name.eq_ignore_ascii_case(b"connection");
                 places |= name.eq_ignore_ascii_case(b"content-location")
                     || name.eq_ignore_ascii_case(b"set-cookie");
                 strange |= name.eq_ignore_ascii_case(b"proxy-connection");

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::address::Address;
@@ -11,7 +11,7 @@ use super::error::{Cause, Phase, UpstreamError};
 use super::health::{Health, milliseconds};
 use super::link::{Link, Pool};
 use crate::net::dial::{Dialer, Place};
-use crate::net::home::Notify;
+use crate::net::home::{self, Notify};
 use crate::net::resolve::Name;
 use crate::net::stream::Stream;
 use crate::net::tls::client::Connector;
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     turn: AtomicUsize,
     /// The most requests at once; 0 for any number.
     most: usize,
-    in_flight: AtomicUsize,
+    in_flight: Count,
     waiting: AtomicUsize,
     line: Notify,
     asked_at: AtomicU64,
@@ -67,7 +67,7 @@ impl Server {
             at,
             turn: AtomicUsize::new(0),
             most,
-            in_flight: AtomicUsize::new(0),
+            in_flight: Count::new(most == 0),
             waiting: AtomicUsize::new(0),
             line: Notify::new(),
             asked_at: AtomicU64::new(0),
@@ -96,7 +96,7 @@ impl Server {
 
     /// How many requests it has now.
     pub(crate) fn active(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+        self.in_flight.sum()
     }
 
     /// How many requests wait for one of its own to end.
@@ -107,12 +107,13 @@ impl Server {
     /// Counts one more request, if it may have one.
     pub(crate) fn try_enter(&self) -> bool {
         if self.most == 0 {
-            self.in_flight.fetch_add(1, Ordering::Relaxed);
+            self.in_flight.own().fetch_add(1, Ordering::Relaxed);
             return true;
         }
         self.in_flight
+            .own()
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
-                (count < self.most).then_some(count + 1)
+                (count < self.most as isize).then_some(count + 1)
             })
             .is_ok()
     }
@@ -143,7 +144,7 @@ impl Server {
 
     /// Counts one request less.
     pub(crate) fn leave(&self) {
-        self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.in_flight.own().fetch_sub(1, Ordering::AcqRel);
         if self.most != 0 && self.waiting() > 0 {
             self.line.notify_one();
         }
@@ -224,6 +225,32 @@ fn failed(phase: Phase, error: io::Error) -> UpstreamError {
         cause: Cause::Io(error),
         reused: false,
         sent: false,
+    }
+}
+
+/// A count that workers do not contend for, unless there is a limit that holds for all of them.
+struct Count(Box<[Shard]>);
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard(AtomicIsize);
+
+impl Count {
+    fn new(sharded: bool) -> Count {
+        let shards = if sharded { home::workers() } else { 1 };
+        Count((0..shards).map(|_| Shard::default()).collect())
+    }
+
+    /// The part that the calling worker counts in. What was counted by one may be taken off by another.
+    fn own(&self) -> &AtomicIsize {
+        let worker = home::current().unwrap_or_default();
+        &self.0[worker % self.0.len()].0
+    }
+
+    fn sum(&self) -> usize {
+        let shards = self.0.iter();
+        let sum: isize = shards.map(|shard| shard.0.load(Ordering::Relaxed)).sum();
+        usize::try_from(sum).unwrap_or_default()
     }
 }
 

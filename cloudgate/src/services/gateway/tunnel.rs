@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use super::Seat;
+use super::LongSeat;
 use super::exchange::Answered;
 use super::health::milliseconds;
 use crate::message::{After, Deadline, Duplex, Protocol, Upgraded};
@@ -25,11 +25,11 @@ pub(super) struct Tunnel {
     stream: Option<Stream>,
     to_client: Half,
     to_server: Half,
-    seat: Seat,
+    seat: LongSeat,
 }
 
 impl Tunnel {
-    pub(super) fn new(answered: Answered, seat: Seat) -> Tunnel {
+    pub(super) fn new(answered: Answered, seat: LongSeat) -> Tunnel {
         let mut to_client = Half::default();
         // What the server said at once.
         to_client
@@ -50,7 +50,7 @@ impl Tunnel {
         let tie = Arc::clone(connection.host.tie());
         let mut server = Watched::new(stream, move || tie.rouse())?;
         self.to_server.buffer.append(connection.leftover);
-        let idle = milliseconds(self.seat.group.settings.times.tunnel);
+        let idle = milliseconds(self.seat.group().settings.times.tunnel);
         let mut until = Deadline::after(connection.host.now(), idle);
         let mut in_turn = 0;
         loop {
@@ -83,7 +83,7 @@ impl Protocol for Tunnel {
         if let Err(error) = self.talk(connection) {
             log::debug!(
                 "{}: a tunnel to {} ended: {error}",
-                self.seat.group.settings.name,
+                self.seat.group().settings.name,
                 self.seat.server().address
             );
         }

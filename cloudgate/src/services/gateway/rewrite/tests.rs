@@ -25,7 +25,7 @@ fn outbound_of(request: &Request<'_>, settings: &Settings, server: &str) -> Stri
     let with = Outbound {
         settings,
         server: &server,
-        id: "id-1",
+        id: &Id::for_test("id-1"),
         length: OutboundLength::None,
         upgrade: false,
         expects_continue: false,
