@@ -12,6 +12,8 @@ pub mod deadline;
 pub mod file_range;
 pub mod headers;
 pub mod html;
+#[allow(dead_code, reason = "histograms are for the gateway")]
+pub(crate) mod metrics;
 pub mod middleware;
 pub mod mime;
 pub mod negotiate;

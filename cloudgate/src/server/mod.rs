@@ -50,7 +50,6 @@ use crate::net::tls::live::{CertificateStatus, Live};
 use crate::net::tls::serving::Tls;
 use crate::net::unix_socket::{SocketFile, UnixSocket};
 use conn::Surroundings;
-pub use metrics::metrics;
 use settings::Rules;
 pub use settings::{ProxyProtocol, Settings, Timeouts};
 

@@ -10,6 +10,8 @@ pub mod files;
 pub mod gateway;
 pub mod https_only;
 pub mod limits;
+pub mod metrics;
+mod process;
 pub mod request_id;
 pub mod response_cache;
 pub mod security_headers;
