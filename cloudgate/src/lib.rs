@@ -252,6 +252,7 @@ pub use services::files::Files;
 pub use services::files::cache_control::CacheControl;
 pub use services::gateway::{Gateway, HashBy, InvalidServer};
 pub use services::https_only::HttpsOnly;
+pub use services::ip_filter::IpFilter;
 pub use services::limits::{RateLimit, Verdict};
 pub use services::metrics::metrics;
 pub use services::request_id::{RequestId, RequestIds};

@@ -49,6 +49,11 @@ impl Network {
     }
 }
 
+/// Whether the address is in one of the networks.
+pub(crate) fn contains(networks: &[Network], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(address))
+}
+
 /// The first `length` of `width` bits; none of them where `length` is 0.
 fn first_bits(bits: u128, width: u32, length: u32) -> u128 {
     bits.checked_shr(width - length).unwrap_or(0)

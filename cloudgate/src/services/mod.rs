@@ -9,6 +9,7 @@ pub mod cors;
 pub mod files;
 pub mod gateway;
 pub mod https_only;
+pub mod ip_filter;
 pub mod limits;
 pub mod metrics;
 mod process;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::message::clock::{Clock, nanoseconds};
-use crate::message::network::Network;
+use crate::message::network::{Network, contains};
 use crate::message::{Middleware, Next, Request, Response};
 use table::{Bucket, Table};
 
@@ -411,10 +411,6 @@ impl RateLimit {
         };
         self.table.hash(bits)
     }
-}
-
-fn contains(networks: &[Network], address: IpAddr) -> bool {
-    networks.iter().any(|network| network.contains(address))
 }
 
 /// Nanoseconds as whole seconds, rounded up: who waits that long is not too early.
