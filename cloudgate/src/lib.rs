@@ -123,7 +123,7 @@
 //!
 //! A [`Middleware`] stands in front of an application ([`App::wrap`]) or of some paths
 //! ([`App::wrap_at`]). These are here: [`AccessLog`], [`RequestIds`], [`Cors`], [`SecurityHeaders`],
-//! [`Compression`], [`RateLimit`], [`BasicAuth`], [`ApiKeyAuth`], [`ResponseCache`], [`TimeLimit`]. A [`Service`], such as another
+//! [`Compression`], [`IpFilter`], [`RateLimit`], [`BasicAuth`], [`ApiKeyAuth`], [`ResponseCache`], [`TimeLimit`]. A [`Service`], such as another
 //! [`App`] or a folder of [`Files`], answers below a path ([`App::mount`]) or for a host ([`App::host`]).
 //!
 //! ```
@@ -156,7 +156,8 @@
 //!
 //! [`App::run`] serves with the settings of the environment ([`Config`]) until a signal comes. A
 //! [`Server`] is part of a larger program: ports, Unix and inherited sockets, [`Settings`] with every
-//! limit, and a [`Running`] that can be stopped. What keeps either from starting is an [`Error`].
+//! limit, and a [`Running`] that can be stopped. What keeps either from starting is an [`Error`]. An [`Admin`] tells
+//! those who operate it how it is.
 //!
 //! ```
 //! use cloudgate::{App, Server};
@@ -245,6 +246,7 @@ pub use proto::limits::Limits;
 pub use proto::ws::handshake::HandshakeError;
 pub use server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 pub use services::access_log::{AccessLog, LogFormat};
+pub use services::admin::Admin;
 pub use services::auth::{ApiKeyAuth, AuthUser, BasicAuth};
 pub use services::compress::Compression;
 pub use services::cors::Cors;
@@ -255,6 +257,7 @@ pub use services::https_only::HttpsOnly;
 pub use services::ip_filter::IpFilter;
 pub use services::limits::{RateLimit, Verdict};
 pub use services::metrics::metrics;
+pub use services::readiness::Readiness;
 pub use services::request_id::{RequestId, RequestIds};
 pub use services::response_cache::ResponseCache;
 pub use services::security_headers::{ContentSecurityPolicy, SecurityHeaders};

@@ -5,6 +5,7 @@
     reason = "a handler takes its arguments by value"
 )]
 
+mod admin;
 mod answers;
 mod capacity;
 mod cli;

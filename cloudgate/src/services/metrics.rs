@@ -15,7 +15,8 @@ use crate::services::process::Process;
 /// | `cloudgate_certificate_problem` | 1 where a newer certificate could not be taken, else 0 |
 /// | `process_*` | CPU time, memory, descriptors, threads and start of the process |
 ///
-/// It is for a route that only the right people reach:
+/// What a gateway counts is there as well. It is for a route that only the right people reach; [`Admin`](crate::Admin) has
+/// it as `/metrics`.
 ///
 /// ```
 /// use cloudgate::{App, Request};

@@ -1,6 +1,7 @@
 //! Which ready-made services are there, and which middlewares?
 
 pub mod access_log;
+pub mod admin;
 pub mod auth;
 mod calendar;
 pub(crate) mod coding;
@@ -13,6 +14,7 @@ pub mod ip_filter;
 pub mod limits;
 pub mod metrics;
 mod process;
+pub mod readiness;
 pub mod request_id;
 pub mod response_cache;
 pub mod security_headers;
