@@ -12,7 +12,6 @@ pub mod deadline;
 pub mod file_range;
 pub mod headers;
 pub mod html;
-#[allow(dead_code, reason = "histograms are for the gateway")]
 pub(crate) mod metrics;
 pub mod middleware;
 pub mod mime;
