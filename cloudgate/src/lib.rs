@@ -261,6 +261,7 @@ pub use services::readiness::Readiness;
 pub use services::request_id::{RequestId, RequestIds};
 pub use services::response_cache::ResponseCache;
 pub use services::security_headers::{ContentSecurityPolicy, SecurityHeaders};
+pub use services::trace_context::TraceParent;
 
 #[cfg(feature = "embed")]
 pub use services::files::embedded::Embedded;

@@ -18,4 +18,5 @@ pub mod readiness;
 pub mod request_id;
 pub mod response_cache;
 pub mod security_headers;
+pub mod trace_context;
 mod vary;

@@ -133,9 +133,8 @@ pub struct RequestId(Arc<str>);
 /// What all ids of this process begin with, and where its numbers begin.
 static PROCESS: LazyLock<(u64, AtomicU64)> = LazyLock::new(|| (random(), AtomicU64::new(random())));
 
-/// A number from the system's randomness, which the keys of hash maps come from too: asked for twice a
-/// process, so no generator has to be kept per thread.
-fn random() -> u64 {
+/// A number from the system's randomness, which the keys of hash maps come from too: so no generator has to be kept per thread. It is no secret.
+pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

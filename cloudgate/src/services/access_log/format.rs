@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::message::RequestHead;
 use crate::services::calendar::Time;
+use crate::services::trace_context::TraceParent;
 
 /// The most bytes of a target, a referer or a user agent that a line holds; what is longer ends in
 /// three dots.
@@ -32,7 +33,8 @@ pub enum LogFormat {
     /// For people at a terminal: `12:34:56 GET /path 200 1234 B 0.567 ms 192.0.2.1`, times in UTC.
     Pretty,
     /// A JSON object a line, with `time`, `client`, `user`, `method`, `target`, `status`, `bytes`,
-    /// `duration_ms`, `id`, `referer`, `agent` and `aborted`; what is not known is left out.
+    /// `duration_ms`, `id`, `trace` (the id in a valid `traceparent` of W3C Trace Context), `referer`, `agent` and
+    /// `aborted`; what is not known is left out.
     JsonLines,
     /// The combined format of NCSA that web servers have written ever since, and programs that count
     /// visitors read. Behind it stand the seconds that the answer took, the request's id or `-` in
@@ -194,6 +196,7 @@ fn json(line: &mut String, entry: &Entry<'_>) -> std::fmt::Result {
         micros % 1000
     )?;
     member(line, "id", entry.id);
+    member(line, "trace", entry.trace().as_deref());
     member(line, "referer", entry.referer().as_deref());
     member(line, "agent", entry.agent().as_deref());
     line.push_str(if entry.aborted {
@@ -220,6 +223,10 @@ impl Entry<'_> {
     fn field(&self, name: &str) -> Option<Cow<'_, str>> {
         let value = self.head.headers().get_bytes(name)?;
         Some(shorten(String::from_utf8_lossy(value)))
+    }
+
+    fn trace(&self) -> Option<String> {
+        Some(TraceParent::of(self.head.headers())?.trace_id())
     }
 
     fn version(&self) -> &'static str {
@@ -365,6 +372,20 @@ mod tests {
             ),
         ] {
             assert_eq!(line(format, &request, change), want);
+        }
+    }
+
+    #[test]
+    fn a_line_of_json_names_the_trace() {
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        for (parent, want) in [
+            (parent, Some("0af7651916cd43dd8448eb211c80319c")),
+            (&parent[1..], None),
+        ] {
+            let request = Request::get("/").with_header("traceparent", parent);
+            let line = line(LogFormat::JsonLines, &request, |_| ());
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(value.get("trace").and_then(|id| id.as_str()), want);
         }
     }
 
