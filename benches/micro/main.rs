@@ -15,7 +15,7 @@ mod ws;
 
 use std::hint::black_box;
 
-use cloudgate::__fuzz::{ReusedHead, encode_head};
+use cloudgate::__fuzz::{ReusedHead, ServiceNumbers, encode_head};
 use cloudgate::{
     App, ClientAddr, Cookies, Cors, Limits, Path, Query, RateLimit, Request, RequestIds, Response,
     ResponseCache, SecurityHeaders, SharedMemory, State, Templates,
@@ -269,6 +269,15 @@ fn shared(criterion: &mut Criterion) {
     let mut own = Request::get("/").with_header("Cookie", "a=b");
     group.bench_function("cache: passed by", |bencher| {
         bencher.iter(|| cache.answer(black_box(&mut own), page));
+    });
+
+    let numbers = ServiceNumbers::new("orders");
+    let took = std::time::Duration::from_micros(1700);
+    group.bench_function("gateway: a request's numbers", |bencher| {
+        bencher.iter(|| numbers.record(black_box(200), black_box(took), 0, black_box(120)));
+    });
+    group.bench_function("gateway: these, and that it is under way", |bencher| {
+        bencher.iter(|| numbers.count(black_box(200), black_box(took), 0, black_box(120)));
     });
     group.finish();
 }

@@ -5,6 +5,8 @@
 
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::app::multipart;
 use crate::message::range::{self, Selection};
@@ -14,6 +16,7 @@ use crate::proto::h1::encode::{self, Envelope, ResponseLength};
 use crate::proto::h1::{BodyLength, Decoder, Framing, parse_request};
 use crate::proto::limits::Limits;
 use crate::proto::proxy_protocol::{self, Source};
+use crate::services::gateway::stats::ServiceStats;
 
 /// WebSockets without a socket.
 pub mod ws {
@@ -315,4 +318,27 @@ pub fn encode_head(out: &mut Vec<u8>, response: &Response, length: u64) {
         date: b"Sun, 06 Nov 1994 08:49:37 GMT",
     };
     encode::head(out, response.status(), response.headers(), envelope);
+}
+
+/// The numbers of one service of a gateway.
+#[derive(Debug)]
+pub struct ServiceNumbers(Arc<ServiceStats>);
+
+impl ServiceNumbers {
+    /// None yet.
+    pub fn new(name: &str) -> ServiceNumbers {
+        ServiceNumbers(ServiceStats::new(name))
+    }
+
+    /// Counts a request from its beginning to its end.
+    pub fn count(&self, status: u16, took: Duration, bytes_in: u64, bytes_out: u64) {
+        let open = self.0.open();
+        self.0.record(status, took, bytes_in, bytes_out);
+        drop(open);
+    }
+
+    /// Counts the end of a request alone.
+    pub fn record(&self, status: u16, took: Duration, bytes_in: u64, bytes_out: u64) {
+        self.0.record(status, took, bytes_in, bytes_out);
+    }
 }
