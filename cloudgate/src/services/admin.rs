@@ -44,9 +44,7 @@ use crate::services::readiness::Readiness;
 /// assert_eq!(app.call(&mut Request::get("/internal/healthz")).text(), "ok\n");
 /// ```
 ///
-/// # With a gateway
-///
-/// The metrics are those of the whole process, so it does not matter which of its servers has them.
+/// The metrics are those of the whole process, whichever of its servers tells them.
 #[derive(Clone, Debug, Default)]
 pub struct Admin {
     readiness: Readiness,
