@@ -146,7 +146,6 @@ fn hex(digits: &[u8]) -> Option<u128> {
 /// Whether `traceparent` and `tracestate` go on as they came, both of them, where no span is made; else neither does.
 ///
 /// What a later version looks like is not ours to judge, and `tracestate` is looked at by those alone who change it.
-#[allow(dead_code, reason = "the gateway passes traces on")]
 pub(crate) fn forwardable(headers: &Headers) -> bool {
     let mut values = headers.get_all("traceparent");
     let (Some(value), None) = (values.next(), values.next()) else {

@@ -10,6 +10,7 @@ use super::health::{Breaker, milliseconds};
 use super::link::Shelf;
 use super::server::Server;
 use super::settings::{Active, BreakerSettings, Edits, HostField, Passive, Settings, Times};
+use super::stats::{Now, ServiceStats};
 use super::{Budget, Group, keeper};
 use crate::net::tls::client::TlsClient;
 use crate::proto::h1::is_host;
@@ -443,6 +444,7 @@ impl Plan {
             };
             let most = member.most.unwrap_or(settings.most_requests);
             Ok(Server::new(
+                &settings.name,
                 member.address.clone(),
                 member.weight,
                 most,
@@ -452,14 +454,23 @@ impl Plan {
         let servers: Result<Box<[Server]>, String> = self.servers.iter().map(connect).collect();
         let weights: Vec<u32> = self.servers.iter().map(|member| member.weight).collect();
         let slow_start = milliseconds(settings.slow_start);
-        Ok(Arc::new(Group {
+        let group = Arc::new(Group {
             servers: servers?,
             picker: Picker::new(settings.balance.clone(), &weights, slow_start),
             breaker: settings.breaker.map(Breaker::new),
             budget: Budget::new(settings.retry_percent),
             shelf: Shelf::new(),
+            stats: ServiceStats::new(&settings.name),
             settings,
-        }))
+        });
+        for (index, server) in group.servers.iter().enumerate() {
+            let group = Arc::downgrade(&group);
+            server.stats.look_by(move || {
+                let group = group.upgrade();
+                group.map_or_else(Now::default, |group| group.servers[index].look())
+            });
+        }
+        Ok(group)
     }
 }
 

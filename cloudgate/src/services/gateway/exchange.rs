@@ -51,6 +51,8 @@ pub(crate) struct Upload {
     /// Whether what was read cannot be sent once more.
     lost: bool,
     ended: bool,
+    /// How many bytes were read of it.
+    read: u64,
 }
 
 impl Upload {
@@ -60,6 +62,7 @@ impl Upload {
             kept: Vec::new(),
             lost: false,
             ended: matches!(length, OutboundLength::None | OutboundLength::Sized(0)),
+            read: 0,
         }
     }
 
@@ -74,6 +77,7 @@ impl Upload {
     }
 
     fn note(&mut self, piece: &[u8]) {
+        self.read += piece.len() as u64;
         if self.lost || self.kept.len() + piece.len() > MOST_KEPT {
             self.lost = true;
             self.kept = Vec::new();
@@ -89,6 +93,8 @@ pub(crate) struct Answered {
     pub(crate) framing: ResponseFraming,
     pub(crate) link: Link,
     pub(crate) buffers: Buffers,
+    /// How many bytes of the request's body were read.
+    pub(crate) uploaded: u64,
     /// Whether the server has got all of the request.
     pub(crate) complete: bool,
 }
@@ -160,6 +166,7 @@ impl<'x, 'r, 'conn> Exchange<'x, 'r, 'conn> {
             framing,
             link: self.link,
             buffers: self.buffers,
+            uploaded: upload.read,
             complete,
         })
     }

@@ -24,7 +24,6 @@ mod relay;
 mod rewrite;
 mod server;
 mod settings;
-#[allow(dead_code, reason = "the gateway counts with it")]
 pub(crate) mod stats;
 mod tunnel;
 
@@ -33,7 +32,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
@@ -47,6 +46,7 @@ use link::Shelf;
 use rewrite::{Inbound, Outbound, OutboundLength};
 use server::Server;
 use settings::Settings;
+use stats::{Outcome, ServiceStats};
 use tunnel::Tunnel;
 
 use super::request_id::Id;
@@ -64,6 +64,7 @@ pub(crate) struct Group {
     breaker: Option<Breaker>,
     budget: Budget,
     shelf: Shelf,
+    stats: Arc<ServiceStats>,
 }
 
 /// A request in the count of its server: `G` is how the group is held, by a reference or for longer than the call.
@@ -104,6 +105,20 @@ impl<G: Deref<Target = Group>> Drop for Seat<G> {
         if let Some(group) = &self.group {
             group.servers[self.index].leave();
         }
+    }
+}
+
+/// What is known of a request until it has ended.
+struct Tally {
+    began: Instant,
+    open: stats::Open,
+}
+
+impl Tally {
+    /// The request was answered, to the end of that: counts it.
+    fn end(self, stats: &ServiceStats, status: StatusCode, bytes_in: u64, bytes_out: u64) {
+        stats.record(status.as_u16(), self.began.elapsed(), bytes_in, bytes_out);
+        drop(self.open);
     }
 }
 
@@ -163,13 +178,17 @@ impl Group {
         if let Some(refused) = refuse(request) {
             return refused;
         }
+        let tally = Tally {
+            began: Instant::now(),
+            open: self.stats.open(),
+        };
         let id = Id::of(request);
         let circuit = self
             .breaker
             .as_ref()
             .map_or(Circuit::Closed, |breaker| breaker.ask(health::now()));
         if circuit == Circuit::Open {
-            return self.fail(request, &Failure::Open, None, &id);
+            return self.fail(request, &Failure::Open, None, &id, tally);
         }
         self.budget.earn();
         let mut last = None;
@@ -188,8 +207,8 @@ impl Group {
             );
         }
         match outcome {
-            Ok((seat, answered)) => self.respond(dialer, seat, answered, request),
-            Err(failure) => self.fail(request, &failure, last, &id),
+            Ok((seat, answered)) => self.respond(dialer, seat, answered, request, tally),
+            Err(failure) => self.fail(request, &failure, last, &id, tally),
         }
     }
 
@@ -222,11 +241,26 @@ impl Group {
             let error = match outcome {
                 Ok(answered) => {
                     server.health.succeeded();
+                    let bad = answered.head.status.is_server_error();
+                    server.stats.ended(if bad {
+                        Outcome::ServerError
+                    } else {
+                        Outcome::Answered
+                    });
                     return Ok((seat, answered));
                 }
                 Err(Failure::Upstream(error)) => error,
-                Err(other) => return Err(other),
+                Err(other) => {
+                    server.stats.ended(Outcome::Cancelled);
+                    return Err(other);
+                }
             };
+            let late = error.status() == StatusCode::GATEWAY_TIMEOUT;
+            server.stats.ended(if late {
+                Outcome::Timeout
+            } else {
+                Outcome::Broken
+            });
             if server.health.failed(settings.passive, health::now()) && self.servers.len() > 1 {
                 log::warn!(
                     "{}: {} is left out for {} s: {error}",
@@ -242,6 +276,7 @@ impl Group {
                 && tried.len() < settings.attempts.min(self.servers.len())
                 && self.budget.spend();
             if again {
+                self.stats.retried();
                 log::info!(
                     "{}: {} failed while {error}; the next server is asked",
                     settings.name,
@@ -303,11 +338,19 @@ impl Group {
         let mut idle = server.idle_link(dialer, settings.times.pool);
         loop {
             let link = match idle.take() {
-                Some(link) => link,
+                Some(link) => {
+                    server.stats.reused();
+                    link
+                }
                 None => {
                     let left = until.as_millis().saturating_sub(dialer.now());
                     let limit = settings.times.connect.min(Duration::from_millis(left));
-                    server.connect(dialer, limit).map_err(Failure::Upstream)?
+                    let link = server.connect(dialer, limit);
+                    match &link {
+                        Ok(_) => server.stats.connected(),
+                        Err(_) => server.stats.connect_failed(),
+                    }
+                    link.map_err(Failure::Upstream)?
                 }
             };
             let mut buffers = self.shelf.take();
@@ -330,6 +373,7 @@ impl Group {
                         && error.retryable(idempotent)
                         && upload.is_replayable() =>
                 {
+                    self.stats.retried();
                     log::debug!(
                         "{}: {} had closed an idle connection",
                         settings.name,
@@ -368,10 +412,12 @@ impl Group {
         seat: Seat<&Group>,
         mut answered: Answered,
         request: &Request<'_>,
+        tally: Tally,
     ) -> Response {
         let mut headers = std::mem::take(&mut answered.head.headers);
         let status = answered.head.status;
         if status == StatusCode::SWITCHING_PROTOCOLS {
+            tally.end(&self.stats, status, 0, 0);
             let protocol = headers.get("upgrade").unwrap_or_default().to_owned();
             headers.remove("Connection");
             let mut response =
@@ -387,7 +433,7 @@ impl Group {
         rewrite::answer(&mut headers, request, &with);
         let mut response = Response::new(status);
         response.headers = headers;
-        response.body = relay::body(self, dialer, seat, answered);
+        response.body = relay::body(self, dialer, seat, answered, tally);
         response
     }
 
@@ -398,8 +444,10 @@ impl Group {
         failure: &Failure,
         last: Option<usize>,
         id: &Id,
+        tally: Tally,
     ) -> Response {
         let status = failure.status();
+        tally.end(&self.stats, status, 0, 0);
         let server = last.map_or_else(String::new, |index| {
             format!(" by {}", self.servers[index].address)
         });

@@ -3,15 +3,15 @@
 //! As it comes: what is there is sent before more is waited for, and nothing is read while the client does not take it.
 
 use std::io::{self, ErrorKind, Write};
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::StatusCode;
 
 use super::exchange::{Answered, TICK};
 use super::health::milliseconds;
 use super::link::{Buffers, Link, fill};
-use super::{Group, LongSeat, Seat};
+use super::{Group, LongSeat, Seat, Tally};
 use crate::message::{Body, BodyWriter, Deadline, Duplex, Headers, Relay};
 use crate::net::dial::Dialer;
 use crate::proto::error::ParseError;
@@ -30,53 +30,61 @@ pub(super) fn body(
     dialer: &'static Dialer,
     seat: Seat<&Group>,
     answered: Answered,
+    tally: Tally,
 ) -> Body {
-    let Answered {
-        framing,
-        link,
-        mut buffers,
-        complete,
-        ..
-    } = answered;
-    let keep = framing.keep_alive && complete;
-    let there = buffers.input.filled().len();
-    match framing.body {
-        ResponseEnd::None => {
-            done(group, dialer, seat, link, buffers, keep);
-            match framing.length {
-                // What HEAD asks about.
-                Some(length) if length > 0 => Body::Relay(Relay::new(Some(length), |_| Ok(()))),
-                _ => Body::Empty,
+    let framing = answered.framing;
+    let there = answered.buffers.input.filled();
+    let bytes = match framing.body {
+        ResponseEnd::None => Some((0, Bytes::new())),
+        ResponseEnd::Sized(length) if length <= there.len() as u64 => {
+            let length = length as usize;
+            Some((length, Bytes::copy_from_slice(&there[..length])))
+        }
+        ResponseEnd::Chunked if (1..=SMALL).contains(&there.len()) => whole(there),
+        _ => None,
+    };
+    if let Some((consumed, bytes)) = bytes {
+        let mut answered = answered;
+        answered.buffers.input.consume(consumed);
+        let (status, uploaded) = (answered.head.status, answered.uploaded);
+        let keep = framing.keep_alive && answered.complete;
+        give_back(
+            group,
+            seat.index,
+            dialer,
+            answered.link,
+            answered.buffers,
+            keep,
+        );
+        drop(seat);
+        tally.end(&group.stats, status, uploaded, bytes.len() as u64);
+        return match (framing.body, framing.length) {
+            // What HEAD asks about.
+            (ResponseEnd::None, Some(length)) if length > 0 => {
+                Body::Relay(Relay::new(Some(length), |_| Ok(())))
             }
-        }
-        ResponseEnd::Sized(length) if length <= there as u64 => {
-            let bytes = Bytes::copy_from_slice(&buffers.input.filled()[..length as usize]);
-            buffers.input.consume(length as usize);
-            done(group, dialer, seat, link, buffers, keep);
-            Body::Bytes(bytes)
-        }
-        ResponseEnd::Chunked => {
-            let small = (there > 0 && there <= SMALL)
-                .then(|| whole(buffers.input.filled()))
-                .flatten();
-            if let Some((consumed, bytes)) = small {
-                buffers.input.consume(consumed);
-                done(group, dialer, seat, link, buffers, keep);
-                return Body::Bytes(bytes);
-            }
-            let decoder = Decoder::new(BodyLength::Chunked);
-            Download::new(group, dialer, seat, link, buffers, decoder).into_body(None, keep, false)
-        }
-        ResponseEnd::Sized(length) => {
-            let decoder = Decoder::new(BodyLength::Sized(length));
-            let download = Download::new(group, dialer, seat, link, buffers, decoder);
-            download.into_body(Some(length), keep, false)
-        }
-        ResponseEnd::UntilClose => {
-            let decoder = Decoder::new(BodyLength::Sized(u64::MAX));
-            Download::new(group, dialer, seat, link, buffers, decoder).into_body(None, false, true)
-        }
+            (ResponseEnd::None, _) => Body::Empty,
+            _ => Body::Bytes(bytes),
+        };
     }
+    let (decoder, length) = match framing.body {
+        ResponseEnd::Sized(length) => (BodyLength::Sized(length), Some(length)),
+        ResponseEnd::UntilClose => (BodyLength::Sized(u64::MAX), None),
+        ResponseEnd::Chunked | ResponseEnd::None => (BodyLength::Chunked, None),
+    };
+    let download = Download {
+        dialer,
+        seat: seat.keep(group),
+        keep: framing.keep_alive && answered.complete,
+        until_close: framing.body == ResponseEnd::UntilClose,
+        decoder: Decoder::new(decoder),
+        status: answered.head.status,
+        uploaded: answered.uploaded,
+        passed_on: 0,
+        stream: Some((answered.link, answered.buffers)),
+        tally: Some(tally),
+    };
+    Body::Relay(Relay::new(length, move |out| download.run(out)))
 }
 
 /// A chunked body without trailers that is there to its end, and how many bytes it takes.
@@ -105,10 +113,10 @@ fn whole(input: &[u8]) -> Option<(usize, Bytes)> {
 }
 
 /// Ends an exchange: the connection is kept for the next one where that can be.
-fn done<G: Deref<Target = Group>>(
+fn give_back(
     group: &Group,
+    index: usize,
     dialer: &Dialer,
-    seat: Seat<G>,
     link: Link,
     buffers: Buffers,
     keep: bool,
@@ -117,71 +125,74 @@ fn done<G: Deref<Target = Group>>(
     let clean = buffers.input.is_empty();
     group.shelf.put(buffers);
     if keep && clean {
-        group.servers[seat.index].pool.put(link, dialer.now());
+        group.servers[index].pool.put(link, dialer.now());
     }
-    drop(seat);
 }
 
 /// The body of an answer that is still to come, or a part of it.
 struct Download {
     dialer: &'static Dialer,
     seat: LongSeat,
-    link: Link,
-    buffers: Buffers,
+    /// Whether the connection can carry another request behind this body.
+    keep: bool,
+    until_close: bool,
     decoder: Decoder,
+    status: StatusCode,
+    uploaded: u64,
+    passed_on: u64,
+    /// `None` once it was given back.
+    stream: Option<(Link, Buffers)>,
+    tally: Option<Tally>,
+}
+
+impl Drop for Download {
+    /// Also where the body was never wanted, or the client has left.
+    fn drop(&mut self) {
+        if let Some(tally) = self.tally.take() {
+            let stats = &self.seat.group().stats;
+            tally.end(stats, self.status, self.uploaded, self.passed_on);
+        }
+    }
 }
 
 impl Download {
-    fn new(
-        group: &Arc<Group>,
-        dialer: &'static Dialer,
-        seat: Seat<&Group>,
-        link: Link,
-        buffers: Buffers,
-        decoder: Decoder,
-    ) -> Download {
-        Download {
-            dialer,
-            seat: seat.keep(group),
-            link,
-            buffers,
-            decoder,
-        }
-    }
-
-    fn into_body(self, length: Option<u64>, keep: bool, until_close: bool) -> Body {
-        Body::Relay(Relay::new(length, move |out| {
-            self.run(out, keep, until_close)
-        }))
-    }
-
-    fn run(mut self, out: &mut BodyWriter<'_>, keep: bool, until_close: bool) -> io::Result<()> {
-        match self.pass_on(out, until_close) {
-            Ok(()) => {}
-            Err(error) => {
-                self.report(&error, out);
-                return Err(error);
-            }
+    fn run(mut self, out: &mut BodyWriter<'_>) -> io::Result<()> {
+        let Some((mut link, mut buffers)) = self.stream.take() else {
+            return Ok(());
+        };
+        if let Err(error) = self.pass_on(&mut link, &mut buffers, out) {
+            self.report(&error, out);
+            return Err(error);
         }
         if !self.decoder.trailers().is_empty() {
             out.trailers(&trailers(self.decoder.trailers()));
         }
-        let seat = self.seat;
-        let group = Arc::clone(seat.group());
-        done(&group, self.dialer, seat, self.link, self.buffers, keep);
+        give_back(
+            self.seat.group(),
+            self.seat.index,
+            self.dialer,
+            link,
+            buffers,
+            self.keep,
+        );
         Ok(())
     }
 
-    fn pass_on(&mut self, out: &mut BodyWriter<'_>, until_close: bool) -> io::Result<()> {
+    fn pass_on(
+        &mut self,
+        link: &mut Link,
+        buffers: &mut Buffers,
+        out: &mut BodyWriter<'_>,
+    ) -> io::Result<()> {
         let mut piece = Vec::new();
+        let input = &mut buffers.input;
         while !self.decoder.is_done() {
-            let input = &mut self.buffers.input;
+            let plain = usize::try_from(self.decoder.plain_bytes()).unwrap_or(usize::MAX);
             if !input.is_empty() {
-                let plain = usize::try_from(self.decoder.plain_bytes()).unwrap_or(usize::MAX);
                 let count = plain.min(input.filled().len());
                 if count > 0 {
                     out.write_all(&input.filled()[..count])?;
-                    self.decoder.skip_plain(count as u64);
+                    self.moved(count);
                     input.consume(count);
                     continue;
                 }
@@ -189,33 +200,31 @@ impl Download {
                 let step = self
                     .decoder
                     .decode(input.filled(), &mut [], &Limits::DEFAULT);
-                let step = step.map_err(broken)?;
-                input.consume(step.consumed);
+                input.consume(step.map_err(broken)?.consumed);
                 continue;
             }
-            let plain = usize::try_from(self.decoder.plain_bytes()).unwrap_or(usize::MAX);
             let read = if plain == 0 {
-                fill(input, &mut self.link.stream, PIECE)
+                fill(input, &mut link.stream, PIECE)
             } else {
                 if piece.is_empty() {
                     piece = vec![0; PIECE.min(plain)];
                 }
                 let most = piece.len().min(plain);
-                self.link.stream.read(&mut piece[..most])
+                link.stream.read(&mut piece[..most])
             };
             match read {
                 // Of a body that ends with the connection nobody can say whether this is all of it.
-                Ok(0) if until_close => return Ok(()),
+                Ok(0) if self.until_close => return Ok(()),
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) if plain > 0 => {
                     out.write_all(&piece[..count])?;
-                    self.decoder.skip_plain(count as u64);
+                    self.moved(count);
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     out.flush()?;
-                    self.wait(out)?;
+                    self.wait(link, out)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -223,13 +232,18 @@ impl Download {
         Ok(())
     }
 
+    fn moved(&mut self, count: usize) {
+        self.decoder.skip_plain(count as u64);
+        self.passed_on += count as u64;
+    }
+
     /// Waits for the server, and looks now and then whether the client still does.
-    fn wait(&mut self, out: &mut BodyWriter<'_>) -> io::Result<()> {
+    fn wait(&self, link: &mut Link, out: &mut BodyWriter<'_>) -> io::Result<()> {
         let idle = milliseconds(self.seat.group().settings.times.idle);
         let until = Deadline::after(self.dialer.now(), idle);
         loop {
             let soon = Deadline::at(self.dialer.now().saturating_add(TICK));
-            match self.link.stream.wait(until.min(soon)) {
+            match link.stream.wait(until.min(soon)) {
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
                     if until.has_passed(self.dialer.now()) {
                         return Err(error);

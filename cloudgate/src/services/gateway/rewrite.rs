@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use http::Method;
 
 use super::super::request_id::Id;
+use super::super::trace_context;
 use super::address::Address;
 use super::settings::{Edits, HostField, Settings};
 use crate::message::{Headers, Request, Version};
@@ -70,11 +71,13 @@ pub(crate) fn request(out: &mut Vec<u8>, request: &Request<'_>, with: &Outbound<
     encode::field(out, b"Host", host_field(with, client_host).as_bytes());
     let edits = &with.settings.request_fields;
     let named = named_by_connection(request.headers());
+    let traced = trace_context::forwardable(request.headers());
     let (mut hops, mut forwarded, mut via) = (Vec::new(), Vec::new(), Vec::new());
     for (name, value) in request.headers().fields() {
         match treatment(name, trusted) {
             Treatment::Keep => {
-                if is_named(&named, name) || edits.replaces(name) {
+                let broken = !traced && is_trace(name);
+                if broken || is_named(&named, name) || edits.replaces(name) {
                     continue;
                 }
                 encode::field(out, name, value);
@@ -278,6 +281,11 @@ fn treatment(name: &[u8], trusted: bool) -> Treatment {
     } else {
         Treatment::Keep
     }
+}
+
+/// Whether a field belongs to the W3C Trace Context.
+fn is_trace(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"traceparent") || name.eq_ignore_ascii_case(b"tracestate")
 }
 
 fn extend(chain: Chain, trusted: bool) -> Treatment {

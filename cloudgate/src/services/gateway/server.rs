@@ -2,14 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::address::Address;
 use super::balance::key_of;
 use super::error::{Cause, Phase, UpstreamError};
-use super::health::{Health, milliseconds};
+use super::health::{self, Health, milliseconds};
 use super::link::{Link, Pool};
+use super::stats::{Now, ServerStats};
 use crate::net::dial::{Dialer, Place};
 use crate::net::home::{self, Notify};
 use crate::net::resolve::Name;
@@ -24,6 +26,7 @@ pub(crate) struct Server {
     pub(crate) key: u64,
     pub(crate) health: Health,
     pub(crate) pool: Pool,
+    pub(crate) stats: Arc<ServerStats>,
     connector: Option<Connector>,
     at: At,
     /// Which of several addresses is tried first.
@@ -46,6 +49,7 @@ enum At {
 
 impl Server {
     pub(crate) fn new(
+        service: &str,
         address: Address,
         weight: u32,
         most: usize,
@@ -59,10 +63,11 @@ impl Server {
         };
         Server {
             key: key_of(address.to_string().as_bytes()),
-            address,
             weight: weight.max(1),
             health: Health::new(),
             pool: Pool::new(),
+            stats: ServerStats::new(service, &address.to_string()),
+            address,
             connector,
             at,
             turn: AtomicUsize::new(0),
@@ -92,6 +97,16 @@ impl Server {
     /// Notes that it was asked.
     pub(crate) fn was_asked(&self) {
         self.being_asked.store(false, Ordering::Release);
+    }
+
+    /// What there is of it at the moment.
+    pub(crate) fn look(&self) -> Now {
+        Now {
+            up: self.health.is_well(health::now()),
+            active: self.active(),
+            idle: self.pool.len(),
+            queued: self.waiting(),
+        }
     }
 
     /// How many requests it has now.

@@ -3,8 +3,9 @@
 //! Every request counts several times, so each worker has cells of its own on cache lines of its own, and only who asks for
 //! the sum looks at all of them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::message::clock::nanoseconds;
@@ -244,40 +245,51 @@ const OUTCOMES: [(Outcome, &str); 5] = [
     (Outcome::Cancelled, "cancelled"),
 ];
 
-/// What there is of a server at the moment.
+/// What there is of a server at the moment: who looks after it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Present {
-    /// A connection that carries a request or a tunnel.
-    Active,
-    /// A connection that waits for a request.
-    Idle,
-    /// A request that waits for its turn.
-    Queued,
+pub(crate) struct Now {
+    /// Whether requests go there.
+    pub(crate) up: bool,
+    /// Requests and tunnels that it has, each on a connection of its own.
+    pub(crate) active: usize,
+    /// Connections that wait for a request.
+    pub(crate) idle: usize,
+    /// Requests that wait for their turn.
+    pub(crate) queued: usize,
 }
 
-// The cells of a server: first those of `Outcome`, then those of `Present`, each in its order.
-const PRESENT: usize = OUTCOMES.len();
-const CONNECTS: usize = PRESENT + 3;
-const CONNECT_ERRORS: usize = PRESENT + 4;
-const REUSED: usize = PRESENT + 5;
-const SERVER_CELLS: usize = PRESENT + 6;
+impl Default for Now {
+    fn default() -> Now {
+        Now {
+            up: true,
+            active: 0,
+            idle: 0,
+            queued: 0,
+        }
+    }
+}
+
+// The cells of a server: first those of `Outcome`, in its order.
+const CONNECTS: usize = OUTCOMES.len();
+const CONNECT_ERRORS: usize = CONNECTS + 1;
+const REUSED: usize = CONNECTS + 2;
+const SERVER_CELLS: usize = CONNECTS + 3;
 
 /// The numbers of one server that a service passes requests on to.
-#[derive(Debug)]
 pub(crate) struct ServerStats {
     service: String,
     server: String,
-    up: AtomicBool,
+    look: OnceLock<Box<dyn Fn() -> Now + Send + Sync>>,
     cells: Sharded<SERVER_CELLS>,
 }
 
 impl ServerStats {
-    /// None yet, and the server is up. As [`ServiceStats::new`]; `server` is shown, so it holds no password.
+    /// None yet. As [`ServiceStats::new`]; `server` is shown, so it holds no password.
     pub(crate) fn new(service: &str, server: &str) -> Arc<ServerStats> {
         let stats = Arc::new(ServerStats {
             service: service.to_owned(),
             server: server.to_owned(),
-            up: AtomicBool::new(true),
+            look: OnceLock::new(),
             cells: Sharded::new(),
         });
         let weak = Arc::downgrade(&stats);
@@ -285,12 +297,10 @@ impl ServerStats {
         stats
     }
 
-    /// Whether requests go there from now on.
-    pub(crate) fn set_up(&self, up: bool) {
-        // Most of the time nothing changes, and a load costs others nothing.
-        if self.up.load(Ordering::Relaxed) != up {
-            self.up.store(up, Ordering::Relaxed);
-        }
+    /// Says how to find out what there is of the server at the moment.
+    pub(crate) fn look_by(&self, look: impl Fn() -> Now + Send + Sync + 'static) {
+        // Whoever was first is right.
+        let _ = self.look.set(Box::new(look));
     }
 
     /// A connection was opened.
@@ -312,10 +322,14 @@ impl ServerStats {
     pub(crate) fn ended(&self, outcome: Outcome) {
         self.cells.add(outcome as usize, 1);
     }
+}
 
-    /// One more of these is there until the guard is dropped.
-    pub(crate) fn hold(&self, what: Present) -> Held<SERVER_CELLS> {
-        self.cells.hold(PRESENT + what as usize)
+impl fmt::Debug for ServerStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerStats")
+            .field("service", &self.service)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -323,23 +337,20 @@ impl Collect for ServerStats {
     fn collect(&self, out: &mut Exposition) {
         let (service, server) = (("service", &*self.service), ("server", &*self.server));
         let cell = |cell| self.cells.sum(cell) as f64;
-        let present = |what| cell(PRESENT + what as usize);
+        let now = self.look.get().map_or_else(Now::default, |look| look());
         out.family(
             "cloudgate_gateway_upstream_up",
             Kind::Latest,
             "1 where requests go to the server, 0 where it is left out.",
         )
-        .sample(
-            &[service, server],
-            f64::from(u8::from(self.up.load(Ordering::Relaxed))),
-        );
-        for (state, what) in [("active", Present::Active), ("idle", Present::Idle)] {
+        .sample(&[service, server], f64::from(u8::from(now.up)));
+        for (state, count) in [("active", now.active), ("idle", now.idle)] {
             out.family(
                 "cloudgate_gateway_upstream_connections",
                 Kind::Gauge,
                 "Connections to the server that are open.",
             )
-            .sample(&[service, server, ("state", state)], present(what));
+            .sample(&[service, server, ("state", state)], count as f64);
         }
         for (outcome, name) in OUTCOMES {
             out.family(
@@ -375,7 +386,7 @@ impl Collect for ServerStats {
                 "cloudgate_gateway_upstream_queue",
                 Kind::Gauge,
                 "Requests that wait for their turn at the server.",
-                present(Present::Queued),
+                now.queued as f64,
             ),
         ] {
             out.family(name, kind, help)

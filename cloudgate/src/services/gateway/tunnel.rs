@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::LongSeat;
 use super::exchange::Answered;
 use super::health::milliseconds;
+use super::stats::Open;
 use crate::message::{After, Deadline, Duplex, Protocol, Upgraded};
 use crate::net::home;
 use crate::net::stream::Stream;
@@ -26,6 +27,7 @@ pub(super) struct Tunnel {
     to_client: Half,
     to_server: Half,
     seat: LongSeat,
+    _counted: Open,
 }
 
 impl Tunnel {
@@ -39,6 +41,7 @@ impl Tunnel {
             stream: Some(answered.link.stream),
             to_client,
             to_server: Half::default(),
+            _counted: seat.group().stats.upgraded(),
             seat,
         }
     }

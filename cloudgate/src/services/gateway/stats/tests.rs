@@ -92,7 +92,17 @@ fn what_is_under_way_counts_until_its_guard_is_dropped() {
     let open = [stats.open(), stats.open()];
     let tunnel = stats.upgraded();
     let server = ServerStats::new("a", "http://127.0.0.1:3001");
-    let held = [Present::Active, Present::Idle, Present::Queued].map(|what| server.hold(what));
+    let count = Arc::new(AtomicU64::new(1));
+    let theirs = Arc::clone(&count);
+    server.look_by(move || {
+        let count = theirs.load(Ordering::Relaxed) as usize;
+        Now {
+            up: count > 0,
+            active: count,
+            idle: count,
+            queued: count,
+        }
+    });
     holds(
         &told(&*stats),
         &[
@@ -112,7 +122,8 @@ fn what_is_under_way_counts_until_its_guard_is_dropped() {
         ]
     };
     holds(&told(&*server), &samples(1).each_ref().map(|text| &**text));
-    drop((open, tunnel, held));
+    drop((open, tunnel));
+    count.store(0, Ordering::Relaxed);
     holds(
         &told(&*stats),
         &[
@@ -121,6 +132,7 @@ fn what_is_under_way_counts_until_its_guard_is_dropped() {
         ],
     );
     holds(&told(&*server), &samples(0).each_ref().map(|text| &**text));
+    holds(&told(&*server), &[&format!("upstream_up{{{labels}}} 0")]);
 }
 
 #[test]
@@ -156,8 +168,6 @@ fn each_end_of_a_request_to_a_server_has_its_count() {
     ] {
         holds(&text, &[&want]);
     }
-    stats.set_up(false);
-    holds(&told(&*stats), &[&sample("up", "", 0)]);
 }
 
 #[test]
@@ -225,13 +235,17 @@ fn two_services_of_one_name_are_one_in_the_metrics() {
     let servers = [(); 2].map(|()| ServerStats::new("of two generations", "http://a"));
     before.retried();
     after.retried();
-    servers[0].set_up(false);
+    let down = Now {
+        up: false,
+        ..Now::default()
+    };
+    servers[0].look_by(move || down);
     let retries = "retries_total{service=\"of two generations\"}";
     let up = "upstream_up{service=\"of two generations\",server=\"http://a\"}";
     wait_until(&|text| {
         text.contains(&format!("{retries} 2\n")) && text.contains(&format!("{up} 1\n"))
     });
-    servers[1].set_up(false);
+    servers[1].look_by(move || down);
     drop(before);
     wait_until(&|text| {
         text.contains(&format!("{retries} 1\n")) && text.contains(&format!("{up} 0\n"))
