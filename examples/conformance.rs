@@ -5,7 +5,8 @@
 //! - `HTTP_PORT`: `GET /`, `POST /echo` that returns the body, and below `/static/` a text of 16 KB
 //!   (`file.txt`, an hour old) and 20 MB (`big.bin`); a WebSocket at `/ws` that echoes; everything else is 404;
 //! - `ECHO_PORT`: the request body for every method and path;
-//! - `TLS_PORT`: what is at `HTTP_PORT`, over TLS, with an RSA-2048 certificate for localhost that signs itself.
+//! - `TLS_PORT`: what is at `HTTP_PORT`, over TLS, with an RSA-2048 certificate for localhost that signs itself;
+//! - `PROXY_PORT`: whatever the server at `ORIGIN_PORT` of this machine answers.
 //!
 //! Port 0 takes any free port. One line a port on standard output says where it listens.
 
@@ -15,8 +16,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use cloudgate::{
-    App, Files, FromRequest, Identity, PerMessageDeflate, Rejection, Request, Response, Server,
-    Settings, WebSocketUpgrade,
+    App, Files, FromRequest, Gateway, Identity, PerMessageDeflate, Rejection, Request, Response,
+    Server, Settings, WebSocketUpgrade,
 };
 use rcgen::{CertificateParams, KeyPair, RsaKeySize};
 
@@ -49,8 +50,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("tls {}", server.addr());
         running.push(server);
     }
+    if let Some(port) = port("PROXY_PORT")? {
+        let origin = self::port("ORIGIN_PORT")?.ok_or("PROXY_PORT needs an ORIGIN_PORT")?;
+        let server = Server::bind(("127.0.0.1", port))?
+            .with_settings(settings())
+            .serve(App::new().mount("/", gateway(origin)?))?;
+        println!("proxy {}", server.addr());
+        running.push(server);
+    }
     if running.is_empty() {
-        return Err("set HTTP_PORT, ECHO_PORT or TLS_PORT to the port to serve, 0 for any".into());
+        return Err(
+            "set HTTP_PORT, ECHO_PORT, TLS_PORT or PROXY_PORT to the port to serve, 0 for any"
+                .into(),
+        );
     }
     loop {
         std::thread::park();
@@ -66,6 +78,14 @@ fn site(folder: &Path) -> App {
         .post("/echo", echo)
         .get("/ws", echo_messages)
         .fallback(Files::new(folder))
+}
+
+fn gateway(origin: u16) -> Result<Gateway, Box<dyn std::error::Error>> {
+    let gateway = Gateway::to([&*format!("http://127.0.0.1:{origin}")])?;
+    Ok(gateway
+        .keep_host()
+        .timeout(Duration::from_secs(6))
+        .body_limit(LARGEST_ECHO))
 }
 
 /// An RSA key, for the probes of TLS 1.2 know no other, and its certificate.

@@ -379,7 +379,7 @@ pub(super) fn finish(request: &Request<'_>, response: &mut Response) {
             // What comes of it may be an error.
             error_page::render(request, response);
         }
-        Note::Status | Note::Because(_) => error_page::render(request, response),
+        Note::Status | Note::Because(_) | Note::Public(_) => error_page::render(request, response),
     }
 }
 

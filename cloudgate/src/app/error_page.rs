@@ -20,7 +20,10 @@ const OFFERS: [&str; 4] = [PLAIN, HTML, "application/problem+json", "application
 /// Gives an error answer the form that the request asks for; any other answer stays as it is.
 #[inline]
 pub(super) fn render(request: &Request<'_>, response: &mut Response) {
-    if matches!(response.note, Note::Status | Note::Because(_)) {
+    if matches!(
+        response.note,
+        Note::Status | Note::Because(_) | Note::Public(_)
+    ) {
         *response = render_error(request, std::mem::take(response));
     }
 }
@@ -35,8 +38,13 @@ fn render_error(request: &Request<'_>, mut response: Response) -> Response {
         return response;
     }
     // What went wrong inside stays inside, whoever wrote the text.
-    let reason = match (note, response.body()) {
-        (Note::Because(at), Body::Bytes(text)) if !status.is_server_error() => text
+    let reason_at = match note {
+        Note::Because(at) if !status.is_server_error() => Some(at),
+        Note::Public(at) => Some(at),
+        _ => None,
+    };
+    let reason = match (reason_at, response.body()) {
+        (Some(at), Body::Bytes(text)) => text
             .get(usize::from(at)..)
             .map(|reason| String::from_utf8_lossy(reason.trim_ascii_end()).into_owned()),
         _ => None,

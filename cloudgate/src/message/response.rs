@@ -46,6 +46,8 @@ pub(crate) enum Note {
     Status,
     /// The same, and from this byte on it says what was wrong.
     Because(u8),
+    /// The same, and it may be told whoever's fault it was.
+    Public(u8),
     /// The body is a whole of which the request may want a part, or none.
     Whole,
 }
@@ -167,6 +169,15 @@ impl Response {
         let mut response = Response::text_plain(text);
         response.note = note;
         response.with_status(status)
+    }
+
+    /// As [`Response::error_because`], with a reason that is told also where the status is one of the server's faults.
+    pub(crate) fn error_public(status: StatusCode, reason: impl fmt::Display) -> Response {
+        let mut response = Response::error_because(status, reason);
+        if let Note::Because(at) = response.note {
+            response.note = Note::Public(at);
+        }
+        response
     }
 
     /// The same response with another status.

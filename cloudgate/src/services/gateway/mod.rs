@@ -463,7 +463,7 @@ impl Group {
             ),
         }
         // Nothing of what lies behind the gateway, and what to ask its operator about.
-        let response = Response::error_because(status, format_args!("request {id}"))
+        let response = Response::error_public(status, format_args!("request {id}"))
             .header("X-Request-Id", &id.to_string());
         match failure {
             Failure::Busy | Failure::Open => response.header("Retry-After", "1"),
