@@ -297,11 +297,11 @@ pub mod __private {
     #[cfg(feature = "embed")]
     pub use include_dir;
 
-    pub use crate::app::host::assert_valid as assert_valid_host;
     pub use crate::app::options::{BoxedMiddleware, RouteOptions};
     pub use crate::app::pattern::assert_valid;
     pub use crate::app::route::{Parcel, ROUTES, RouteEntry, Sendable};
     pub use crate::app::state::Needs;
+    pub use crate::message::host::assert_valid as assert_valid_host;
     pub use linkme;
 
     use crate::{FromRequest, IntoResponse, Request, Response};

@@ -10,13 +10,13 @@ use super::App;
 use super::client::Proxies;
 use super::download;
 use super::error_page;
-use super::host::HostPattern;
 use super::options;
 use super::redirect::{self, Detours, TrailingSlash};
 use super::route::{Action, Route};
 use super::router::{Found, Router};
 use super::state::States;
 use crate::error::Error;
+use crate::message::host::HostPattern;
 use crate::message::middleware::is_below;
 use crate::message::response::Note;
 use crate::message::{

@@ -18,7 +18,6 @@ mod error_page;
 pub mod event;
 pub mod extract;
 pub mod form;
-pub(crate) mod host;
 pub mod hub;
 pub mod location;
 pub(crate) mod multipart;
@@ -48,12 +47,12 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use crate::error::Error;
+use crate::message::host::HostPattern;
 use crate::message::{Layer, Middleware, Network, Request, Response, Service, StartError};
 use crate::net::home::watchdog;
 use client::{ForwardedBy, Proxies};
 pub(crate) use core::Core;
 use core::{Leaving, Mounted};
-use host::HostPattern;
 use route::{Endpoint, Route};
 
 /// An application: routes, shared state, and what answers when no route does.

@@ -13,11 +13,11 @@ use http::{Method, StatusCode};
 
 use super::App;
 use super::core::{Core, Leaving};
-use super::host::HostPattern;
 use super::pattern;
 use super::route::{Action, Route};
 use super::router::Router;
 use crate::error::Error;
+use crate::message::host::HostPattern;
 use crate::message::query::normalise_target;
 use crate::message::{Layer, Next, Request, Response};
 pub(crate) use target::Target;

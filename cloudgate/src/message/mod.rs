@@ -11,6 +11,7 @@ pub(crate) mod conditional;
 pub mod deadline;
 pub mod file_range;
 pub mod headers;
+pub mod host;
 pub mod html;
 pub(crate) mod metrics;
 pub mod middleware;

@@ -9,7 +9,7 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-use crate::app::host::HostPattern;
+use crate::message::host::HostPattern;
 use crate::message::query::normalise_target;
 
 /// What is encoded in a query: all but unreserved characters (RFC 3986 section 2.3).
