@@ -127,7 +127,9 @@ impl Acceptor {
     fn run(&mut self) {
         let mut in_turn = 0;
         let shared = Arc::clone(&self.accepting.0);
-        while !shared.around.stopping.load(Ordering::SeqCst) {
+        while !shared.around.stopping.load(Ordering::SeqCst)
+            && !shared.closed.load(Ordering::SeqCst)
+        {
             match self.socket.get().accept() {
                 // The other acceptor took the descriptor that was meant for turning clients away. It
                 // comes first, or those who wait would hang once the descriptors are used up.

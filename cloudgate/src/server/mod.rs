@@ -296,6 +296,7 @@ impl Server {
             lot,
             seats: seats::Seats::new(workers, capacity, fits.active, per_peer),
             proxies: self.settings.proxy_protocol.clone(),
+            closed: AtomicBool::new(false),
             acceptors: AtomicUsize::new(0),
             tls,
             lanes: (0..workers).map(|_| Lane::new()).collect(),
@@ -366,6 +367,8 @@ struct Shared {
     lot: Arc<Lot<accept::Guest>>,
     seats: seats::Seats,
     proxies: Option<ProxyProtocol>,
+    /// Whether nobody is let in any more, although those who are go on.
+    closed: AtomicBool,
     /// How many acceptors still listen.
     acceptors: AtomicUsize,
     /// TLS, for each port where it is spoken.
@@ -396,6 +399,18 @@ impl Running {
     /// Everything that is served, in the order in which it was bound.
     pub fn addrs(&self) -> &[Address] {
         &self.addresses
+    }
+
+    /// Takes no new connections, and gives its ports and sockets up. Those that are there go on as long as they like.
+    pub(crate) fn stop_listening(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        self.files.clear();
+        for acceptor in &self.acceptors {
+            acceptor.wake();
+        }
+        wait_until(CUT_WAIT, || {
+            self.shared.acceptors.load(Ordering::SeqCst) == 0
+        });
     }
 
     /// How many worker threads serve it.

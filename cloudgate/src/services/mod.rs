@@ -18,5 +18,6 @@ pub mod readiness;
 pub mod request_id;
 pub mod response_cache;
 pub mod security_headers;
+pub(crate) mod swap;
 pub mod trace_context;
 mod vary;

@@ -25,6 +25,7 @@ mod rewrite;
 mod server;
 mod settings;
 pub(crate) mod stats;
+pub(crate) mod table;
 mod tunnel;
 
 use std::fmt;
