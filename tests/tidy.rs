@@ -73,7 +73,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "config",
-        &["config", "error"],
+        &["config", "error", "message::network"],
         &["may::", "std::fs", "TcpListener"],
     ),
     // Assembly: it may use every part of the library, and of nothing else than that.

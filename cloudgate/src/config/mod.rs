@@ -2,6 +2,17 @@
 //!
 //! Plain data: each value is read, checked and given its default in one pass.
 
+#[cfg(feature = "yaml")]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the program is who reads the file"
+    )
+)]
+pub(crate) mod file;
+
 use std::env::{self, VarError};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
