@@ -4,15 +4,20 @@
 //!  arguments ─ clap ─▶ Command ─▶ serve::run    until a signal comes
 //!                              ─▶ compress::run
 //!                              ─▶ cert::run
+//!                              ─▶ gateway::check, gateway::config
+//!           -c FILE            ─▶ gateway::run  until a signal comes
 //! ```
 //!
 //! A subcommand is a module with an `Args` and a `run`, and a line in `Command`.
 
 mod cert;
 mod compress;
+mod gateway;
 mod say;
 mod serve;
 
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -20,12 +25,22 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 could not (the reason is printed), 2 wrong usage, 130 interrupted.";
 
-/// Serves folders of files, makes them ready to be served, and looks after certificates.
+/// Passes requests on to other servers, serves folders of files, makes them ready to be served, and looks after certificates.
 #[derive(Debug, Parser)]
 #[command(name = "cloudgate", bin_name = "cloudgate", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Cli {
+    /// Serves as the gateway that this configuration file describes.
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The TCP port, in place of `server.port`; 0 takes any free one.
+    #[arg(long, requires = "config")]
+    port: Option<u16>,
+    /// The address to listen on, in place of `server.host`.
+    #[arg(long, value_name = "ADDR", requires = "config", value_parser = serve::parse_host_argument)]
+    host: Option<IpAddr>,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -33,14 +48,27 @@ enum Command {
     Serve(serve::Args),
     Compress(compress::Args),
     Cert(cert::Cert),
+    Check(gateway::Check),
+    Config(gateway::Config),
 }
 
 /// Runs the program with the arguments of this process; wrong ones end it with 2.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Serve(args) => serve::run(&args),
-        Command::Compress(args) => compress::run(&args),
-        Command::Cert(cert) => cert::run(&cert),
+    let Cli {
+        config,
+        port,
+        host,
+        command,
+    } = Cli::parse();
+    match (command, config) {
+        (Some(Command::Serve(args)), _) => serve::run(&args),
+        (Some(Command::Compress(args)), _) => compress::run(&args),
+        (Some(Command::Cert(cert)), _) => cert::run(&cert),
+        (Some(Command::Check(args)), _) => gateway::check(&args),
+        (Some(Command::Config(args)), _) => gateway::config(&args),
+        (None, Some(config)) => gateway::run(config, gateway::FlagArgs { port, host }),
+        // Without any argument clap shows the help; the flags need a file.
+        (None, None) => ExitCode::from(2),
     }
 }
 
@@ -80,6 +108,12 @@ mod tests {
             "cloudgate cert show example.com:443",
             "cloudgate cert trust --dry-run --only browsers",
             "cloudgate cert trust --remove --only system",
+            "cloudgate -c config.yml",
+            "cloudgate --config config.yml --port 0 --host ::1",
+            "cloudgate check",
+            "cloudgate check -c config.yml --port 80",
+            "cloudgate config show -c config.yml --origin --host localhost",
+            "cloudgate config schema",
         ] {
             assert!(parse(line).is_ok(), "{line}");
         }
@@ -88,7 +122,17 @@ mod tests {
     #[test]
     fn wrong_arguments_say_what_is_wrong_and_end_with_2() {
         for (line, want) in [
-            ("cloudgate", "Usage: cloudgate <COMMAND>"),
+            ("cloudgate", "Usage: cloudgate [OPTIONS]"),
+            ("cloudgate -c", "a value is required for '--config <FILE>'"),
+            ("cloudgate --port 1", "--config <FILE>"),
+            ("cloudgate -c a.yml --port x", "invalid value 'x'"),
+            ("cloudgate -c a.yml serve", "cannot be used with"),
+            ("cloudgate config", "Usage: cloudgate config <COMMAND>"),
+            (
+                "cloudgate config show --orgin",
+                "similar argument exists: '--origin'",
+            ),
+            ("cloudgate check a.yml", "unexpected argument 'a.yml'"),
             ("cloudgate serv", "similar subcommand exists: 'serve'"),
             ("cloudgate serve a b", "unexpected argument 'b'"),
             ("cloudgate serve --port 65536", "65536 is not in 0..=65535"),

@@ -16,6 +16,11 @@ pub(super) fn error(line: &str) {
     let _ = writeln!(io::stderr(), "cloudgate: {line}");
 }
 
+/// Writes lines to standard error as they are.
+pub(super) fn plain_error(lines: &str) {
+    let _ = writeln!(io::stderr(), "{lines}");
+}
+
 /// A path as a terminal may see it: a name can hold what moves its cursor.
 pub(super) fn path(path: &Path) -> String {
     let mut shown = String::new();

@@ -55,7 +55,7 @@ pub(super) struct Args {
     port: Option<u16>,
 
     /// The address to listen on; 0.0.0.0 or :: lets the whole network in (default: 127.0.0.1)
-    #[arg(long, value_name = "ADDR", value_parser = host)]
+    #[arg(long, value_name = "ADDR", value_parser = parse_host_argument)]
     host: Option<IpAddr>,
 
     /// Answer with index.html what is no file: for pages that make their own routes
@@ -107,7 +107,8 @@ enum Cache {
     ByType,
 }
 
-fn host(text: &str) -> std::result::Result<IpAddr, String> {
+/// An address to listen on, for clap.
+pub(super) fn parse_host_argument(text: &str) -> std::result::Result<IpAddr, String> {
     parse_host(text).ok_or_else(|| format!("it must be {HOSTS}"))
 }
 

@@ -158,8 +158,8 @@ fn check_api_key(auth: &ApiKeySection, node: &Node, reader: &mut Reader<'_>) {
     }
 }
 
-fn check_basic(auth: &BasicAuthSection, node: &Node, reader: &mut Reader<'_>) {
-    if auth.users.0.is_empty() {
+fn check_basic(_: &BasicAuthSection, node: &Node, reader: &mut Reader<'_>) {
+    if node.lacks("users") {
         reader.wrong(
             node.at("users"),
             "`users` is empty, so nobody could get in: list at least one name with its password",

@@ -1,6 +1,7 @@
 //! How is a mistake in a configuration told to a person?
 
 use std::fmt;
+use std::string::FromUtf8Error;
 
 use super::node::Place;
 
@@ -30,7 +31,6 @@ impl Mistake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistakes {
     text: String,
-    count: usize,
 }
 
 impl Mistakes {
@@ -51,13 +51,19 @@ impl Mistakes {
         }
         Mistakes {
             text: told.join("\n"),
-            count,
         }
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.count
+    /// That a file of this name holds bytes that are no text.
+    pub(crate) fn encoding(file: &str, error: &FromUtf8Error) -> Mistakes {
+        let (right, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let line = right.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let start = right.iter().rposition(|byte| *byte == b'\n');
+        let before = String::from_utf8_lossy(&right[start.map_or(0, |at| at + 1)..]);
+        let column = before.chars().count() + 1;
+        Mistakes {
+            text: format!("{file}:{line}:{column}: this is not UTF-8"),
+        }
     }
 }
 
@@ -81,6 +87,7 @@ fn tell(file: &str, source: &str, mistake: &Mistake) -> String {
             let text = source.lines().nth(line - 1).unwrap_or("");
             let shown: String = text.chars().take(MOST_SHOWN).collect();
             let shown = printable(&shown);
+            let shown = shown.trim_end();
             let gutter = " ".repeat(line.to_string().len());
             let mut told = format!("{file}:{line}:{column}: {reason}\n");
             if column <= MOST_SHOWN {
@@ -140,7 +147,10 @@ pub(crate) fn near<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         return Some(name);
     }
     let others = OTHERS.iter().filter(|(other, _)| *other == meant);
-    if let Some(name) = others.filter_map(|(_, name)| find(&flat(name))).next() {
+    if let Some(name) = others
+        .map(|(_, name)| flat(name))
+        .find_map(|name| find(&name))
+    {
         return Some(name);
     }
     let reach = (meant.chars().count() / 3).clamp(1, 2);

@@ -28,20 +28,26 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+// What turns the file into services names them.
+#[allow(unused_imports, reason = "plain data for whoever assembles a gateway")]
 pub(crate) use guards::{
     ApiKeySection, BanSection, BasicAuthSection, CompressSection, CorsSection, HeaderEdits,
     RateLimitSection,
 };
 pub(crate) use mistake::Mistakes;
+pub(crate) use node::MOST_BYTES;
 pub(crate) use overlay::Flags;
+#[allow(unused_imports, reason = "plain data for whoever assembles a gateway")]
 pub(crate) use server::{
     AdminSection, CertificateSection, GenerateKeySection, KeyConfigSection, KeySection, LogSection,
     LogStyle, ProxyProtocolSection, ServerSection, ServerTimeouts, SslSection,
 };
+#[allow(unused_imports, reason = "plain data for whoever assembles a gateway")]
 pub(crate) use service::{
     ActiveSection, Balance, CircuitBreakerSection, HealthSection, PassiveSection, RetriesSection,
     ServiceSection, ServiceTimeouts, UpstreamTlsSection,
 };
+#[allow(unused_imports, reason = "plain data for whoever assembles a gateway")]
 pub(crate) use values::{
     BodyLimit, ClientKey, Fields, HostField, Secret, Size, StatusRange, Upstream, Url, Users,
 };

@@ -123,12 +123,12 @@ impl Node {
         }
     }
 
-    /// Whether the list of a key is not there or has nothing in it.
+    /// Whether the list or section of a key is not there or has nothing in it.
     pub(crate) fn lacks(&self, key: &str) -> bool {
-        match self.entry(key) {
-            Some((_, node)) => {
-                node.is_null() || matches!(&node.value, Value::List(items) if items.is_empty())
-            }
+        match self.entry(key).map(|(_, node)| (node, &node.value)) {
+            Some((_, Value::List(items))) => items.is_empty(),
+            Some((_, Value::Map(entries))) => entries.is_empty(),
+            Some((node, _)) => node.is_null(),
             None => true,
         }
     }

@@ -38,7 +38,7 @@ section! {
         log: Option<LogSection>,
         /// Compresses answers. A service's own takes the place of it.
         compress: Option<CompressSection>,
-        /// TLS.
+        /// TLS, in place of plain HTTP or beside it.
         ssl: Option<SslSection>,
         /// How long clients may take.
         timeouts: ServerTimeouts,
@@ -134,9 +134,9 @@ section! {
 section! {
     /// A PKCS#12 file.
     KeySection called "`key`" {
-        /// The file.
+        /// The file that holds both.
         file: PathBuf,
-        /// Its password.
+        /// The password of that file.
         password: Secret = Secret::default(),
     }
 }

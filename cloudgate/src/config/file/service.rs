@@ -138,9 +138,9 @@ section! {
     PassiveSection called "`passive`" {
         /// After how many failures in a row; 0 for never.
         failures: u32 = 3,
-        /// Within what time.
+        /// Within what time they have to come.
         within: Duration = Duration::from_secs(10),
-        /// For how long.
+        /// For how long it is left out.
         out: Duration = Duration::from_secs(10),
     }
 }
@@ -150,7 +150,7 @@ section! {
     ActiveSection called "`active`" {
         /// The path that is asked for.
         path: String,
-        /// How often.
+        /// How often they are asked.
         interval: Duration = Duration::from_secs(5),
         /// How long the answer may take.
         timeout: Duration = Duration::from_secs(2),
@@ -171,7 +171,7 @@ section! {
         error_rate: u32 = 50,
         /// Of how many at least.
         min_requests: u32 = 20,
-        /// Within what time.
+        /// The time over which that is counted.
         window: Duration = Duration::from_secs(10),
         /// For how long nobody is asked.
         open: Duration = Duration::from_secs(5),

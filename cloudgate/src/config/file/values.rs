@@ -20,8 +20,7 @@ impl<T: Setting> Setting for Option<T> {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Option<T>> {
         let none = T::NONE
             && matches!(&node.value, Value::Scalar { text, .. } if text == "none" || text == "unlimited");
-        let empty = node.is_null() && T::unset().is_none();
-        if none || empty {
+        if none || node.is_null() {
             return Some(None);
         }
         T::read(node, reader).map(Some)
@@ -114,7 +113,7 @@ impl Setting for bool {
     }
 }
 
-/// Whole numbers, each with what it is called and its largest value.
+/// Whole numbers, each with what it is called and whether `none` is one, where it is optional.
 macro_rules! numbers {
     ($($type:ty, $what:literal, $none:literal;)*) => {
         $(
@@ -122,8 +121,8 @@ macro_rules! numbers {
                 const NONE: bool = $none;
 
                 fn read(node: &Node, reader: &mut Reader<'_>) -> Option<$type> {
-                    let what = format!(concat!($what, " from 0 to {}"), <$type>::MAX);
-                    let text = reader.text(node, &what)?;
+                    let what = $what;
+                    let text = reader.text(node, what)?;
                     let number = text.bytes().all(|byte| byte.is_ascii_digit());
                     let value = text.parse().ok().filter(|_| number);
                     if value.is_none() {
@@ -149,10 +148,10 @@ macro_rules! numbers {
 }
 
 numbers! {
-    u16, "a port, which is a number", false;
-    u32, "a number", false;
-    u64, "a number", false;
-    usize, "a number", true;
+    u16, "a port, which is a number from 0 to 65535", false;
+    u32, "a whole number up to 4294967295", false;
+    u64, "a whole number", false;
+    usize, "a whole number", true;
 }
 
 impl Setting for String {
@@ -380,8 +379,15 @@ impl Setting for http::Method {
 }
 
 /// Fields of a message and their values, in the order of the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fields(pub(crate) Vec<(String, String)>);
+
+/// As it is shown: a field's value may well be a key to the servers.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown().inline())
+    }
+}
 
 /// Names and their passwords.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -452,7 +458,6 @@ impl Setting for Fields {
 
     fn shown(&self) -> Shown {
         let entries = self.0.iter();
-        // A field's value may well be a key to the servers.
         let hidden = |name: &str| {
             let name = name.to_ascii_lowercase();
             ["authorization", "cookie", "key", "token", "secret"]
