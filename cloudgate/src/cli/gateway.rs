@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::say;
 use crate::config::file::{Flags, GatewayFile, Loaded};
-use crate::run::gateway_file;
+use crate::run::{gateway, gateway_file};
 
 /// Tells what is wrong with a configuration file of the gateway, without serving by it.
 #[derive(Debug, clap::Args)]
@@ -85,12 +85,16 @@ fn load(args: &FileArgs) -> Result<Loaded, ExitCode> {
 /// Serves by a configuration file until a signal comes.
 pub(super) fn run(config: PathBuf, flags: FlagArgs) -> ExitCode {
     let file = FileArgs { config, flags };
-    match load(&file) {
-        Ok(_) => {
-            say::error("this program cannot serve by a configuration file");
+    let loaded = match load(&file) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    match gateway::serve(&file.config, &file.flags.flags(), &loaded) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::error(&error.to_string());
             ExitCode::FAILURE
         }
-        Err(code) => code,
     }
 }
 

@@ -3,6 +3,8 @@
 //! Configuration, listener, server, signals, drain: the one place that knows all parts.
 
 #[cfg(feature = "cli")]
+pub(crate) mod gateway;
+#[cfg(feature = "cli")]
 pub(crate) mod gateway_file;
 mod tls;
 

@@ -36,11 +36,6 @@ impl<S> Swap<S> {
         }
     }
 
-    /// The one that answers now.
-    pub(crate) fn get(&self) -> Arc<S> {
-        Arc::clone(&self.own())
-    }
-
     fn own(&self) -> Arc<Arc<S>> {
         let worker = home::current().unwrap_or_default();
         Arc::clone(&self.workers[worker % self.workers.len()].lock())

@@ -184,6 +184,13 @@ section! {
     check check_admin
 }
 
+impl AdminSection {
+    /// What it is where nothing is said of it.
+    pub(crate) fn usual() -> Option<AdminSection> {
+        <AdminSection as super::section::Setting>::unset()
+    }
+}
+
 /// The most worker threads.
 const MOST_THREADS: usize = 128;
 

@@ -37,8 +37,12 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
+pub(crate) use address::Address;
 pub use address::InvalidServer;
+pub(crate) use balance::{Balance, HashKey};
+pub(crate) use build::Member;
 pub use build::{Gateway, HashBy};
+pub(crate) use settings::{Active, BreakerSettings, Edits, HostField, Passive, Settings, Times};
 
 use error::{Cause, Failure, Phase, UpstreamError};
 use exchange::{Answered, Exchange, Upload};
@@ -46,7 +50,6 @@ use health::{Breaker, Circuit, milliseconds};
 use link::Shelf;
 use rewrite::{Inbound, Outbound, OutboundLength};
 use server::Server;
-use settings::Settings;
 use stats::{Outcome, ServiceStats};
 use tunnel::Tunnel;
 
