@@ -261,6 +261,7 @@ fn coroutines_are_never_stopped_by_a_thread_that_waits() {
         "disk/content.rs",
         "disk/watch.rs",
         "run/mod.rs",
+        "run/gateway/mod.rs",
         "net/resolve.rs",
         "services/gateway/keeper.rs",
         "net/tls/keeper.rs",

@@ -2,14 +2,18 @@
 
 use std::io::Write;
 
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
-/// Writes warnings and errors to standard error, one line each.
+/// What the program says of itself, whatever level others have.
+const OWN: &str = "cloudgate::run";
+
+/// Writes warnings and errors to standard error, one line each, and what the program says of itself.
 struct ToStandardError;
 
 impl Log for ToStandardError {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= log::max_level()
+        metadata.level() <= Level::Warn
+            || (metadata.level() <= Level::Info && metadata.target().starts_with(OWN))
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -31,6 +35,6 @@ impl Log for ToStandardError {
 /// Installs the logger unless the program has one.
 pub(crate) fn install() {
     if log::set_logger(&ToStandardError).is_ok() {
-        log::set_max_level(LevelFilter::Warn);
+        log::set_max_level(LevelFilter::Info);
     }
 }

@@ -20,6 +20,7 @@ mod films;
 mod forms;
 mod gateway;
 mod gateway_bodies;
+mod gateway_program;
 mod gateway_servers;
 mod hub;
 mod listeners;

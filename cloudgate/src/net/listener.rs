@@ -167,9 +167,18 @@ impl Listener {
         })
     }
 
-    /// The file to be removed when the server ends.
-    pub(crate) fn into_file(self) -> Option<SocketFile> {
-        self.file
+    /// The same listening socket for another server, in plain.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    #[cfg(feature = "cli")]
+    pub(crate) fn share(&self) -> io::Result<Listener> {
+        Listener::of(self.source.socket.try_clone()?)
+    }
+
+    /// Takes out the file to be removed when the server ends.
+    pub(crate) fn take_file(&mut self) -> Option<SocketFile> {
+        self.file.take()
     }
 }
 

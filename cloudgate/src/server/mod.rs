@@ -139,6 +139,26 @@ impl Server {
         Ok(self)
     }
 
+    /// Nowhere yet: [`Server::serve`] wants one listener at least.
+    #[cfg(feature = "cli")]
+    pub(crate) fn nowhere() -> Server {
+        Server::on(Vec::new())
+    }
+
+    /// Listens on a socket that listens already.
+    ///
+    /// # Errors
+    /// [`Error::Identity`] for what cannot be used.
+    #[cfg(feature = "cli")]
+    pub(crate) fn and_listen(mut self, listener: Listener, tls: Option<Tls>) -> Result<Server> {
+        let listener = match tls {
+            Some(tls) => (listener.secure(), Some(Live::new(tls)?)),
+            None => (listener, None),
+        };
+        self.listeners.push(listener);
+        Ok(self)
+    }
+
     /// Binds a Unix socket, which the owner and the group of this process may connect to; see
     /// [`UnixSocket::with_mode`] for others.
     ///
@@ -316,16 +336,18 @@ impl Server {
             _keeper: keeper,
             files: Vec::new(),
             acceptors: Vec::new(),
+            listeners: Vec::new(),
             workers,
             ended: false,
         };
-        for (listener, tls) in self.listeners {
+        for (mut listener, tls) in self.listeners {
             for worker in 0..workers {
                 let waker = accept::start(&running.shared, &listener, tls.as_ref(), worker)
                     .map_err(system("descriptor to accept connections with"))?;
                 running.acceptors.push(waker);
             }
-            running.files.extend(listener.into_file());
+            running.files.extend(listener.take_file());
+            running.listeners.push(listener);
         }
         Ok(running)
     }
@@ -386,6 +408,8 @@ pub struct Running {
     /// The files of Unix sockets that were made here.
     files: Vec<SocketFile>,
     acceptors: Vec<Waker>,
+    /// Kept so that another server can take them over.
+    listeners: Vec<Listener>,
     workers: usize,
     ended: bool,
 }
@@ -401,10 +425,22 @@ impl Running {
         &self.addresses
     }
 
+    /// The listening socket at this address for another server: who connects meanwhile is served by one of them.
+    #[cfg(feature = "cli")]
+    pub(crate) fn share(&self, wanted: SocketAddr) -> Option<Listener> {
+        let mut all = self.listeners.iter();
+        let found = all.find(|listener| {
+            matches!(listener.address(), Address::Tcp(at) | Address::Tls(at) if *at == wanted)
+        });
+        found.and_then(|listener| listener.share().ok())
+    }
+
     /// Takes no new connections, and gives its ports and sockets up. Those that are there go on as long as they like.
+    #[cfg(feature = "cli")]
     pub(crate) fn stop_listening(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
         self.files.clear();
+        self.listeners.clear();
         for acceptor in &self.acceptors {
             acceptor.wake();
         }
@@ -485,6 +521,7 @@ impl Running {
         self.shared.around.stopping.store(true, Ordering::SeqCst);
         // Before the sockets are closed: who finds the file can connect, or is told that nobody listens.
         self.files.clear();
+        self.listeners.clear();
         for acceptor in &self.acceptors {
             acceptor.wake();
         }

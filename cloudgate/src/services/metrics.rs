@@ -46,7 +46,7 @@ mod tests {
     use crate::message::{Request, Response};
     use crate::net::tls::identity::Identity;
     use crate::server::Server;
-    use crate::services::gateway::stats::{ServerStats, ServiceStats};
+    use crate::services::gateway::stats::{ReloadStats, ServerStats, ServiceStats};
 
     const GUIDE: &str = include_str!("../../../docs/guide/17-operating-a-gateway.md");
 
@@ -99,6 +99,7 @@ mod tests {
             .serve(|_: &mut Request<'_>| Response::html("hello"))
             .unwrap();
         let _service = ServiceStats::new("a");
+        let _reloads = ReloadStats::new();
         let _upstream = ServerStats::new("a", "http://127.0.0.1:3001");
         let ours = |row: &Row| row.0.starts_with("cloudgate_") || row.0.starts_with("process_");
         let told: BTreeSet<_> = told(&metrics()).into_iter().filter(ours).collect();

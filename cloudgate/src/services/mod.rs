@@ -18,6 +18,7 @@ pub mod readiness;
 pub mod request_id;
 pub mod response_cache;
 pub mod security_headers;
+#[cfg(any(test, feature = "cli"))]
 pub(crate) mod swap;
 pub mod trace_context;
 mod vary;

@@ -19,11 +19,12 @@ use crate::services::access_log::{AccessLog, LogFormat};
 use crate::services::auth::{ApiKeyAuth, BasicAuth};
 use crate::services::compress::Compression;
 use crate::services::cors::Cors;
-use crate::services::gateway::table::{self, Entry, Rule, Table};
-use crate::services::gateway::{
-    Active, Address, Balance as Choice, BreakerSettings, Edits, Gateway, HashKey,
-    HostField as Host, Member, Passive, Settings, Times,
+use crate::services::gateway::Gateway;
+use crate::services::gateway::plain::{
+    Active, Address, Balance as Choice, BreakerSettings, Edits, HashKey, HostField as Host, Member,
+    Passive, Settings, Times,
 };
+use crate::services::gateway::table::{self, Entry, Rule, Table};
 use crate::services::https_only::HttpsOnly;
 use crate::services::ip_filter::IpFilter;
 use crate::services::limits::RateLimit;

@@ -10,11 +10,12 @@ use crate::config::file::{
     SslSection,
 };
 use crate::error::{Error, Result};
+use crate::net::listener::Listener;
 use crate::net::tls::clients::ClientCa;
 use crate::net::tls::generated::GeneratedKey;
 use crate::net::tls::identity::{Identity, is_pkcs12};
 use crate::net::tls::serving::Tls;
-use crate::server::{ProxyProtocol, Server, Settings, Timeouts};
+use crate::server::{ProxyProtocol, Running, Server, Settings, Timeouts};
 
 /// Where a key lies that is made, unless it is said: where no service of files looks.
 const GENERATED: &str = ".cloudgate/generated.pem";
@@ -64,29 +65,52 @@ impl Listening {
         same == *other
     }
 
-    /// Takes the ports.
+    /// Takes the ports, those that a server has already together with that one.
     ///
     /// # Errors
     /// Why that cannot be.
-    pub(super) fn bind(&self) -> Result<Server> {
-        let server = match &self.ssl {
-            None => at(self.host, self.port, Server::bind)?,
+    pub(super) fn bind(&self, old: Option<&Running>) -> Result<Server> {
+        let mut server = Server::nowhere();
+        match &self.ssl {
+            None => server = self.add(server, self.port, None, old)?,
             Some(ssl) => {
-                let tls = tls(ssl)?;
                 let port = ssl.port.unwrap_or(self.port);
-                let server = at(self.host, port, |address| {
-                    Server::bind_tls(address, tls.clone())
-                })?;
-                match ssl.redirect_from {
-                    Some(plain) => {
-                        let host = host_of(&server, self.host);
-                        server.and_bind(SocketAddr::new(host, plain))?
-                    }
-                    None => server,
+                server = self.add(server, port, Some(tls(ssl)?), old)?;
+                if let Some(plain) = ssl.redirect_from {
+                    server = self.add(server, plain, None, old)?;
                 }
             }
-        };
+        }
         Ok(server.with_settings(self.settings()))
+    }
+
+    fn add(
+        &self,
+        server: Server,
+        port: u16,
+        tls: Option<Tls>,
+        old: Option<&Running>,
+    ) -> Result<Server> {
+        let address = SocketAddr::new(self.host, port);
+        if let Some(listener) = old.and_then(|old| old.share(address)) {
+            return server.and_listen(listener, tls);
+        }
+        let listener = match Listener::tcp(address) {
+            // All addresses of a system without IPv6.
+            Err(error)
+                if self.host.is_ipv6()
+                    && self.host.is_unspecified()
+                    && matches!(
+                        error.kind(),
+                        ErrorKind::Unsupported | ErrorKind::AddrNotAvailable
+                    ) =>
+            {
+                Listener::tcp(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))
+            }
+            other => other,
+        };
+        let listener = listener.map_err(|source| Error::Bind { address, source })?;
+        server.and_listen(listener, tls)
     }
 
     fn settings(&self) -> Settings {
@@ -113,30 +137,6 @@ impl Listening {
             BodyLimit::Unlimited => u64::MAX,
         };
         settings
-    }
-}
-
-/// Binds an address; all of them where that is `::` and the system has no IPv6.
-fn at(host: IpAddr, port: u16, bind: impl Fn(SocketAddr) -> Result<Server>) -> Result<Server> {
-    match bind(SocketAddr::new(host, port)) {
-        Err(Error::Bind { source, .. })
-            if host.is_ipv6()
-                && host.is_unspecified()
-                && matches!(
-                    source.kind(),
-                    ErrorKind::Unsupported | ErrorKind::AddrNotAvailable
-                ) =>
-        {
-            bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))
-        }
-        other => other,
-    }
-}
-
-fn host_of(server: &Server, wanted: IpAddr) -> IpAddr {
-    match wanted.is_unspecified() {
-        true => server.addr().ip(),
-        false => wanted,
     }
 }
 

@@ -11,7 +11,7 @@ mod listen;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use crate::message::Service;
 use crate::server::{Running, Server};
 use crate::services::access_log;
 use crate::services::admin::Admin;
+use crate::services::gateway::stats::ReloadStats;
 use crate::services::readiness::Readiness;
 use crate::services::swap::Swap;
 use build::{Built, Kept};
@@ -58,29 +59,41 @@ pub(crate) fn serve(path: &Path, flags: &Flags, loaded: &Loaded) -> Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(handlers)?;
     let mut program = Program::start(path, flags, &loaded.config)?;
     program.announce(began.elapsed());
+    let (word, words) = mpsc::channel();
     let mut watch = Watch::new(path);
-    let told = 'serving: loop {
-        for signal in signals.pending() {
-            match signal {
-                SIGHUP => program.reload(),
-                signal => break 'serving signal,
-            }
-        }
-        if watch.has_changed() {
-            program.reload();
-        }
-        thread::sleep(LOOK / 10);
-    };
-    log::info!("signal {told}: the gateway stops");
-    // A second one ends it at once.
+    let changed = word.clone();
     thread::spawn(move || {
-        if signals.forever().any(|signal| signal != SIGHUP) {
-            std::process::exit(INTERRUPTED);
+        while !watch.has_changed() || changed.send(Word::Reload).is_ok() {
+            thread::sleep(LOOK);
         }
     });
+    thread::spawn(move || {
+        let mut stopping = false;
+        for signal in signals.forever() {
+            match signal {
+                SIGHUP if word.send(Word::Reload).is_ok() => {}
+                SIGHUP => {}
+                // A second one ends it at once.
+                _ if stopping => std::process::exit(INTERRUPTED),
+                _ => {
+                    stopping = true;
+                    let _ = word.send(Word::Stop);
+                }
+            }
+        }
+    });
+    while let Ok(Word::Reload) = words.recv() {
+        program.reload();
+    }
     program.stop();
     access_log::flush_all();
     Ok(())
+}
+
+/// What the program is to do.
+enum Word {
+    Reload,
+    Stop,
 }
 
 /// The gateway as it runs.
@@ -96,6 +109,7 @@ struct Program {
     leaving: Vec<Running>,
     admin: Option<Running>,
     readiness: Readiness,
+    reloads: Arc<ReloadStats>,
 }
 
 impl Program {
@@ -103,7 +117,7 @@ impl Program {
         let Built { app, kept } = build::build(config, &Kept::default()).map_err(cannot)?;
         app.start()?;
         let listening = Listening::of(&config.server);
-        let server = listening.bind()?;
+        let server = listening.bind(None)?;
         let readiness = Readiness::new();
         let admin = admin(&config.admin, &readiness)?;
         let service = Arc::new(Swap::new(app));
@@ -119,6 +133,7 @@ impl Program {
             leaving: Vec::new(),
             admin,
             readiness,
+            reloads: ReloadStats::new(),
         })
     }
 
@@ -147,6 +162,11 @@ impl Program {
 
     /// Goes on by what the file says now, or as before where that cannot be.
     fn reload(&mut self) {
+        let taken = self.take_over();
+        self.reloads.count(taken);
+    }
+
+    fn take_over(&mut self) -> bool {
         let shown = self.path.display().to_string();
         let loaded = match gateway_file::load(&self.path, &self.flags) {
             Ok(loaded) => loaded,
@@ -158,7 +178,7 @@ impl Program {
                     }
                 };
                 log::error!("{what}:\n{error}");
-                return;
+                return false;
             }
         };
         for warning in &loaded.warnings {
@@ -169,16 +189,16 @@ impl Program {
             Ok(built) => built,
             Err(error) => {
                 log::error!("the configuration stays as it was: {shown}: {error}");
-                return;
+                return false;
             }
         };
         if let Err(error) = app.start() {
             log::error!("the configuration stays as it was: {shown}: {error}");
-            return;
+            return false;
         }
         let listening = Listening::of(&config.server);
         if listening != self.listening && !self.listen(listening) {
-            return;
+            return false;
         }
         self.change_admin(&config.admin);
         if let Some(running) = &self.running
@@ -193,6 +213,7 @@ impl Program {
             "{shown} was read again: {}",
             count(self.config.services.len(), "service")
         );
+        true
     }
 
     /// Listens where the configuration says now; says whether that can be.
@@ -201,19 +222,15 @@ impl Program {
             log::warn!("`threads` takes another value only when the program is started again");
             return true;
         }
+        let mut bound = next.bind(self.running.as_ref());
         let taken = self.listening.ports();
-        let in_the_way = next
-            .ports()
-            .iter()
-            .any(|port| *port != 0 && taken.contains(port));
-        if in_the_way {
-            // Nobody else can have the port meanwhile, but for a moment nobody has it.
+        let in_the_way = |error: &Error| matches!(error, Error::Bind { address, .. } if taken.contains(&address.port()));
+        if bound.as_ref().is_err_and(in_the_way) {
+            // The same port at another address: for a moment nobody has it.
             self.leave();
+            bound = next.bind(None);
         }
-        let begun = next
-            .bind()
-            .and_then(|server| server.serve(Arc::clone(&self.service)));
-        match begun {
+        match bound.and_then(|server| server.serve(Arc::clone(&self.service))) {
             Ok(running) => {
                 self.leave();
                 let places: Vec<String> = running.addrs().iter().map(url).collect();
@@ -245,7 +262,7 @@ impl Program {
     fn listen_again(&mut self) {
         let begun = self
             .listening
-            .bind()
+            .bind(None)
             .and_then(|server| server.serve(Arc::clone(&self.service)));
         match begun {
             Ok(running) => self.running = Some(running),

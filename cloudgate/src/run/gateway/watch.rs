@@ -3,10 +3,6 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How often it is looked.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// What is known of a file without reading it. Links are followed: what containers mount is links of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +20,6 @@ pub(super) struct Watch {
     known: Option<Stamp>,
     /// As it was when it was last looked at: one that is being written changes again.
     seen: Option<Stamp>,
-    looked: Instant,
 }
 
 impl Watch {
@@ -34,20 +29,11 @@ impl Watch {
             path: path.to_owned(),
             known: stamp,
             seen: stamp,
-            looked: Instant::now(),
         }
     }
 
-    /// Whether it has changed and rests now. It looks once a second.
+    /// Whether it has changed, and rests since the last look.
     pub(super) fn has_changed(&mut self) -> bool {
-        if self.looked.elapsed() < LOOK {
-            return false;
-        }
-        self.looked = Instant::now();
-        self.look()
-    }
-
-    fn look(&mut self) -> bool {
         let stamp = stamp(&self.path);
         let rests = stamp == self.seen;
         self.seen = stamp;
@@ -80,16 +66,16 @@ mod tests {
         let path = folder.path().join("config.yml");
         fs::write(&path, "a").unwrap();
         let mut watch = Watch::new(&path);
-        assert!(!watch.look());
+        assert!(!watch.has_changed());
         fs::write(&path, "ab").unwrap();
-        assert!(!watch.look());
-        assert!(watch.look());
-        assert!(!watch.look());
+        assert!(!watch.has_changed());
+        assert!(watch.has_changed());
+        assert!(!watch.has_changed());
         fs::remove_file(&path).unwrap();
-        assert!(!watch.look());
-        assert!(!watch.look());
+        assert!(!watch.has_changed());
+        assert!(!watch.has_changed());
         fs::write(&path, "abc").unwrap();
-        assert!(!watch.look());
-        assert!(watch.look());
+        assert!(!watch.has_changed());
+        assert!(watch.has_changed());
     }
 }

@@ -25,6 +25,7 @@ mod rewrite;
 mod server;
 mod settings;
 pub(crate) mod stats;
+#[cfg(any(test, feature = "cli"))]
 pub(crate) mod table;
 mod tunnel;
 
@@ -37,12 +38,20 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
-pub(crate) use address::Address;
 pub use address::InvalidServer;
-pub(crate) use balance::{Balance, HashKey};
-pub(crate) use build::Member;
 pub use build::{Gateway, HashBy};
-pub(crate) use settings::{Active, BreakerSettings, Edits, HostField, Passive, Settings, Times};
+use settings::Settings;
+
+/// What a configuration file is turned into.
+#[cfg(feature = "cli")]
+pub(crate) mod plain {
+    pub(crate) use super::address::Address;
+    pub(crate) use super::balance::{Balance, HashKey};
+    pub(crate) use super::build::Member;
+    pub(crate) use super::settings::{
+        Active, BreakerSettings, Edits, HostField, Passive, Settings, Times,
+    };
+}
 
 use error::{Cause, Failure, Phase, UpstreamError};
 use exchange::{Answered, Exchange, Upload};

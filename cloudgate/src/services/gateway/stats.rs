@@ -222,6 +222,45 @@ impl Collect for ServiceStats {
     }
 }
 
+/// How often a configuration was read while the program ran.
+#[derive(Debug, Default)]
+pub(crate) struct ReloadStats {
+    taken: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl ReloadStats {
+    /// Never yet. They are in the metrics of the process for as long as this is held.
+    pub(crate) fn new() -> Arc<ReloadStats> {
+        let stats = Arc::new(ReloadStats::default());
+        let weak = Arc::downgrade(&stats);
+        register(weak as Weak<dyn Collect>);
+        stats
+    }
+
+    /// It was read, and is in force or not.
+    pub(crate) fn count(&self, taken: bool) {
+        let count = if taken { &self.taken } else { &self.refused };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Collect for ReloadStats {
+    fn collect(&self, out: &mut Exposition) {
+        for (outcome, count) in [("taken", &self.taken), ("refused", &self.refused)] {
+            out.family(
+                "cloudgate_gateway_config_reloads_total",
+                Kind::Counter,
+                "Times that the configuration was read while the program ran.",
+            )
+            .sample(
+                &[("outcome", outcome)],
+                count.load(Ordering::Relaxed) as f64,
+            );
+        }
+    }
+}
+
 /// How a request to a server has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
