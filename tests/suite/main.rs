@@ -11,6 +11,7 @@ mod capacity;
 mod cli;
 mod cli_cert;
 mod cli_compress;
+mod cli_gateway;
 mod cli_serve;
 mod cookies;
 mod events;

@@ -28,6 +28,8 @@ enum ConfigCommand {
     Show(Show),
     /// Prints the JSON Schema of the file, for editors.
     Schema,
+    /// Prints what each key means, with its default, in Markdown.
+    Keys,
 }
 
 #[derive(Debug, clap::Args)]
@@ -119,6 +121,7 @@ pub(super) fn check(args: &Check) -> ExitCode {
 pub(super) fn config(args: &Config) -> ExitCode {
     match &args.command {
         ConfigCommand::Schema => say::out(&GatewayFile::schema()),
+        ConfigCommand::Keys => say::out(&GatewayFile::reference()),
         ConfigCommand::Show(show) => match load(&show.file) {
             Ok(loaded) if show.origin => say::out(&loaded.show_origins()),
             Ok(loaded) => say::out(&loaded.show()),

@@ -114,6 +114,7 @@ mod tests {
             "cloudgate check -c config.yml --port 80",
             "cloudgate config show -c config.yml --origin --host localhost",
             "cloudgate config schema",
+            "cloudgate config keys",
         ] {
             assert!(parse(line).is_ok(), "{line}");
         }

@@ -51,6 +51,11 @@ impl<'a> Reader<'a> {
         value
     }
 
+    /// Notes where the value at the path came from.
+    pub(crate) fn came_from(&mut self, place: &Place) {
+        self.origins.insert(self.path.clone(), place.clone());
+    }
+
     /// The entries of a section with these keys; others are mistakes.
     pub(crate) fn entries<'n>(
         &mut self,

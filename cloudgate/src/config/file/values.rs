@@ -412,7 +412,11 @@ fn pairs<T: Setting>(
     };
     let mut read = Vec::new();
     for (name, node) in entries {
-        let Some(value) = reader.below(&name.text, |reader| T::read(node, reader)) else {
+        let value = reader.below(&name.text, |reader| {
+            reader.came_from(&node.place);
+            T::read(node, reader)
+        });
+        let Some(value) = value else {
             continue;
         };
         match check(&name.text, &value) {
@@ -524,6 +528,7 @@ impl Setting for ClientKey {
         let (kind, name, place) = match &node.value {
             Value::Map(entries) if entries.len() == 1 => {
                 let (kind, name) = &entries[0];
+                reader.below(&kind.text, |reader| reader.came_from(&name.place));
                 (&*kind.text, reader.text(name, "a name")?, name)
             }
             Value::Map(_) => {

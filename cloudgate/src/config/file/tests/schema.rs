@@ -74,7 +74,7 @@ fn validate(value: &Json, schema: &Json, path: &str) -> Result<(), String> {
                     match rule {
                         Json::Bool(false) if !known => return refuse(&format!("unknown {key}")),
                         Json::Object(_) if !known => {
-                            validate(value, rule, &format!("{path}.{key}"))?
+                            validate(value, rule, &format!("{path}.{key}"))?;
                         }
                         _ => {}
                     }
