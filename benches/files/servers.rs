@@ -106,6 +106,7 @@ impl Bench {
         };
         Ok(Started {
             running,
+            behind: Vec::new(),
             answer_bytes,
             plan,
         })

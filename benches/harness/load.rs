@@ -52,6 +52,18 @@ pub(crate) struct Load {
 /// For a script: wrk itself says how many bytes it got in three digits only.
 pub(crate) const COUNTING: &str = "done = function(summary)\n  io.write(string.format('received %.0f bytes in %.0f us\\n', summary.bytes, summary.duration))\nend\n";
 
+/// OpenSSL's configuration of wrk for [`Client::WrkOverTls`]: the terms on which servers are compared.
+pub(crate) const OVER_TLS: &str = "openssl_conf = all
+[all]
+ssl_conf = ssl
+[ssl]
+system_default = client
+[client]
+MinProtocol = TLSv1.3
+Ciphersuites = TLS_AES_128_GCM_SHA256
+Groups = X25519:P-256
+";
+
 impl Load {
     /// For who reads it with [`Load::hear`].
     pub(crate) fn tell(&self) -> String {

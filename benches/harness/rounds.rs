@@ -17,6 +17,8 @@ pub(crate) struct Cell<'b> {
 
 pub(crate) struct Started {
     pub(crate) running: Running,
+    /// Servers that this one asks: their time is neither its own nor foreign.
+    pub(crate) behind: Vec<Running>,
     /// Bytes of the answer with its head.
     pub(crate) answer_bytes: usize,
     pub(crate) plan: Plan,
@@ -141,6 +143,7 @@ fn open_row(cell: &Cell<'_>) -> (Row, Option<Plan>) {
 fn measured(cell: &Cell<'_>) -> Result<Sample, String> {
     let Started {
         running,
+        behind,
         answer_bytes,
         plan,
     } = (cell.start)()?;
@@ -148,15 +151,16 @@ fn measured(cell: &Cell<'_>) -> Result<Sample, String> {
     // Connections of the warm-up are still being closed.
     thread::sleep(Duration::from_millis(100));
 
+    let behind_cpu = || -> Duration { behind.iter().map(|server| server.tree.cpu()).sum() };
     let before = (
         running.tree.cpu(),
-        measure::own_cpu(),
+        measure::own_cpu() + behind_cpu(),
         measure::machine_cpu(),
         Instant::now(),
     );
     let load = load::run(&plan, plan.seconds, running.port)?;
     let server_cpu = running.tree.cpu().saturating_sub(before.0);
-    let load_cpu = measure::own_cpu().saturating_sub(before.1);
+    let load_cpu = (measure::own_cpu() + behind_cpu()).saturating_sub(before.1);
     let machine_cpu = measure::machine_cpu().saturating_sub(before.2);
     let capacity = before.3.elapsed().as_secs_f64()
         * thread::available_parallelism().map_or(1, usize::from) as f64;

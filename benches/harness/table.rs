@@ -46,6 +46,14 @@ pub(crate) fn measured(rows: &[Row], server: &str) -> bool {
         .any(|row| row.server == server && !row.samples.is_empty())
 }
 
+/// The median of a server's requests per second in a case.
+pub(crate) fn per_second(rows: &[Row], case: &str, server: &str) -> Option<f64> {
+    rows.iter()
+        .find(|row| row.case == case && row.server == server)
+        .and_then(figures)
+        .map(|figures| figures.median.per_second)
+}
+
 fn write_figures(
     text: &mut String,
     row: &Row,

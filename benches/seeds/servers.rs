@@ -53,6 +53,7 @@ impl Server {
         case.check(&answer, site)?;
         Ok(Started {
             running,
+            behind: Vec::new(),
             answer_bytes: answer.raw.len(),
             plan: plan(case, options, site)?,
         })

@@ -69,6 +69,7 @@ impl Bench {
         }
         Ok(Started {
             running,
+            behind: Vec::new(),
             answer_bytes,
             plan,
         })

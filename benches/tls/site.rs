@@ -7,6 +7,7 @@ use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
 use crate::cases::Case;
 use crate::content;
 use crate::harness::folder::Folder;
+use crate::harness::load;
 use crate::harness::options::Named;
 
 /// A server's key, with a certificate that it signed itself.
@@ -46,18 +47,6 @@ impl Key {
     }
 }
 
-/// Has wrk agree on what our own client agrees on.
-const WRK_OPENSSL: &str = "openssl_conf = all
-[all]
-ssl_conf = ssl
-[ssl]
-system_default = client
-[client]
-MinProtocol = TLSv1.3
-Ciphersuites = TLS_AES_128_GCM_SHA256
-Groups = X25519:P-256
-";
-
 /// A temporary folder with keys, `public`, and what tells wrk how to speak TLS.
 pub(crate) struct Site(Folder);
 
@@ -72,7 +61,7 @@ impl Site {
                 site.0.write(&format!("public{}", case.target()), &body)?;
             }
         }
-        site.0.write("wrk.cnf", WRK_OPENSSL.as_bytes())?;
+        site.0.write("wrk.cnf", load::OVER_TLS.as_bytes())?;
         Ok(site)
     }
 
