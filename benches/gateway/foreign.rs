@@ -78,7 +78,6 @@ pub(crate) fn caddy(site: &Site, tls: bool, behind: &[String]) -> Result<Running
         "{{
     admin off
     auto_https off
-    persist_config off
     log {{
         output discard
     }}
