@@ -223,12 +223,14 @@ impl Collect for ServiceStats {
 }
 
 /// How often a configuration was read while the program ran.
+#[cfg(any(test, feature = "cli"))]
 #[derive(Debug, Default)]
 pub(crate) struct ReloadStats {
     taken: AtomicU64,
     refused: AtomicU64,
 }
 
+#[cfg(any(test, feature = "cli"))]
 impl ReloadStats {
     /// Never yet. They are in the metrics of the process for as long as this is held.
     pub(crate) fn new() -> Arc<ReloadStats> {
@@ -245,6 +247,7 @@ impl ReloadStats {
     }
 }
 
+#[cfg(any(test, feature = "cli"))]
 impl Collect for ReloadStats {
     fn collect(&self, out: &mut Exposition) {
         for (outcome, count) in [("taken", &self.taken), ("refused", &self.refused)] {
