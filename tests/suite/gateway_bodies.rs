@@ -14,7 +14,10 @@ fn channel<T: Send + 'static>() -> (impl Fn(T) + Send + Sync, mpsc::Receiver<T>)
     let (send, receive) = mpsc::channel();
     let send = Mutex::new(send);
     (
-        move |value| send.lock().unwrap().send(value).unwrap(),
+        move |value| {
+            let send = send.lock().expect("one sender");
+            send.send(value).expect("a test that waits");
+        },
         receive,
     )
 }

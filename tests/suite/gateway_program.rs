@@ -34,13 +34,9 @@ impl Gateway {
         let mut program = Program::spawn(command(&["-c", &file.display().to_string()]));
         let line = program.line();
         let address = |behind: &str| {
-            let rest = line
-                .split(behind)
-                .nth(1)
-                .unwrap_or_else(|| panic!("{behind} in {line}"));
+            let rest = line.split(behind).nth(1).expect("the line says it");
             let rest = rest.split(' ').next().expect("an address");
-            rest.parse()
-                .unwrap_or_else(|_| panic!("an address behind {behind} in {line}"))
+            rest.parse().expect("an address")
         };
         let scheme = if line.contains("https://") {
             "https://"

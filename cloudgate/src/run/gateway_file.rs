@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::Gateway;
 use crate::config::file::{Flags, GatewayFile, Loaded, MOST_BYTES, Mistakes};
+use crate::services::gateway::Gateway;
 
 /// Why there is no configuration.
 #[derive(Debug)]

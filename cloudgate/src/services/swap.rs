@@ -12,14 +12,17 @@ pub(crate) struct Swap<S> {
 }
 
 #[repr(align(128))]
-struct Place<S>(Mutex<Arc<Arc<S>>>);
+struct Place<S>(Mutex<Arc<Own<S>>>);
+
+/// The service as one worker holds it.
+struct Own<S>(Arc<S>);
 
 impl<S> Swap<S> {
     pub(crate) fn new(service: S) -> Swap<S> {
         let service = Arc::new(service);
         // The workers may start later than this is made. With more of them than was expected some share a place.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let place = || Place(Mutex::new(Arc::new(Arc::clone(&service))));
+        let place = || Place(Mutex::new(Arc::new(Own(Arc::clone(&service)))));
         Swap {
             workers: (0..home::workers().max(cores)).map(|_| place()).collect(),
         }
@@ -29,32 +32,32 @@ impl<S> Swap<S> {
     pub(crate) fn set(&self, service: S) {
         let service = Arc::new(service);
         for place in &self.workers {
-            let next = Arc::new(Arc::clone(&service));
+            let next = Arc::new(Own(Arc::clone(&service)));
             let last = std::mem::replace(&mut *place.lock(), next);
             // Not under the lock: it may be the end of much.
             drop(last);
         }
     }
 
-    fn own(&self) -> Arc<Arc<S>> {
+    fn own(&self) -> Arc<Own<S>> {
         let worker = home::current().unwrap_or_default();
         Arc::clone(&self.workers[worker % self.workers.len()].lock())
     }
 }
 
 impl<S> Place<S> {
-    fn lock(&self) -> MutexGuard<'_, Arc<Arc<S>>> {
+    fn lock(&self) -> MutexGuard<'_, Arc<Own<S>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<S: Service> Service for Swap<S> {
     fn call(&self, request: &mut Request<'_>) -> Response {
-        self.own().call(request)
+        self.own().0.call(request)
     }
 
     fn start(&self) -> Result<(), StartError> {
-        self.own().start()
+        self.own().0.start()
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::node::Node;
 use super::reader::Reader;
 use super::section::section;
-use super::values::{ClientKey, Fields, Secret, Size, Users};
+use super::service_values::{ClientKey, Fields, Users};
+use super::values::{Secret, Size};
 
 section! {
     /// Which pages of other origins may ask (CORS).

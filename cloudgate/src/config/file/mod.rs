@@ -18,6 +18,7 @@ mod routes;
 mod section;
 mod server;
 mod service;
+mod service_values;
 mod show;
 mod units;
 mod values;
@@ -48,9 +49,8 @@ pub(crate) use service::{
     ServiceSection, ServiceTimeouts, UpstreamTlsSection,
 };
 #[allow(unused_imports, reason = "plain data for whoever assembles a gateway")]
-pub(crate) use values::{
-    BodyLimit, ClientKey, Fields, HostField, Secret, Size, StatusRange, Upstream, Url, Users,
-};
+pub(crate) use service_values::{ClientKey, Fields, HostField, StatusRange, Upstream, Url, Users};
+pub(crate) use values::BodyLimit;
 
 use mistake::Mistake;
 use node::{Node, Place};

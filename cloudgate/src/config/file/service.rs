@@ -9,7 +9,8 @@ use super::guards::{
 use super::node::Node;
 use super::reader::Reader;
 use super::section::{choice, section};
-use super::values::{BodyLimit, ClientKey, Fields, HostField, StatusRange, Upstream};
+use super::service_values::{ClientKey, Fields, HostField, StatusRange, Upstream};
+use super::values::BodyLimit;
 use crate::message::network::Network;
 
 section! {

@@ -241,6 +241,7 @@ impl ReloadStats {
     }
 
     /// It was read, and is in force or not.
+    #[cfg(feature = "cli")]
     pub(crate) fn count(&self, taken: bool) {
         let count = if taken { &self.taken } else { &self.refused };
         count.fetch_add(1, Ordering::Relaxed);
