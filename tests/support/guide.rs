@@ -30,6 +30,7 @@ chapters! {
     StartErrors "12-start-errors.md"
     WebSockets "14-websockets.md"
     Tls "15-tls.md"
+    Gateway "16-gateway.md"
     OperatingAGateway "17-operating-a-gateway.md"
     FromExpress "from-express.md"
     FromAxum "from-axum.md"

@@ -10,7 +10,7 @@ use crate::net::home;
 use crate::net::stream::Stream;
 
 /// The most idle connections that are kept of one server, on each worker.
-const MOST_IDLE: usize = 256;
+const MOST_IDLE: usize = 1024;
 
 /// A connection to a server.
 pub(crate) struct Link {
