@@ -21,6 +21,7 @@ mod films;
 mod forms;
 mod gateway;
 mod gateway_bodies;
+mod gateway_faults;
 mod gateway_program;
 mod gateway_servers;
 mod hub;

@@ -6,7 +6,7 @@
 
 mod client;
 mod ledger;
-mod random;
+pub(crate) mod random;
 mod reader;
 mod writer;
 

@@ -1,5 +1,6 @@
 //! What does a server of somebody else do, behind a gateway?
 
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,8 +19,8 @@ pub struct Upstream {
 #[derive(Default)]
 struct Shared {
     asked: Mutex<Vec<Asked>>,
-    /// Connections that are open, to be ended with the server.
-    open: Mutex<Vec<TcpStream>>,
+    /// Connections that are open, by their number, to be ended with the server.
+    open: Mutex<HashMap<usize, TcpStream>>,
     accepted: AtomicUsize,
     stopped: AtomicBool,
 }
@@ -253,23 +254,21 @@ impl Upstream {
                 let Ok(stream) = stream else { continue };
                 let _ = stream.set_nodelay(true);
                 let _ = stream.set_read_timeout(Some(LIMIT));
+                let number = theirs.accepted.fetch_add(1, Ordering::SeqCst);
                 if let Ok(other) = stream.try_clone() {
-                    lock(&theirs.open).push(other);
+                    lock(&theirs.open).insert(number, other);
                 }
                 let talk = Talk {
                     stream,
                     input: Vec::new(),
-                    number: theirs.accepted.fetch_add(1, Ordering::SeqCst),
+                    number,
                     shared: Arc::clone(&theirs),
                 };
-                let script = Arc::clone(&script);
+                let (script, theirs) = (Arc::clone(&script), Arc::clone(&theirs));
                 thread::spawn(move || {
-                    let other = talk.stream.try_clone();
                     script(talk);
-                    // A clone is kept above, so the end has to be said.
-                    if let Ok(other) = other {
-                        let _ = other.shutdown(Shutdown::Both);
-                    }
+                    // The last that is left of it: closed here, and reset where the script wanted that.
+                    lock(&theirs.open).remove(&number);
                 });
             }
         });
@@ -298,7 +297,7 @@ impl Upstream {
 
     /// Ends all connections that are open.
     pub fn hang_up(&self) {
-        for stream in lock(&self.shared.open).drain(..) {
+        for (_, stream) in lock(&self.shared.open).drain() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
