@@ -33,14 +33,24 @@ impl Link {
     }
 
     /// Whether the server has neither ended it nor said something that nobody has asked for.
-    fn is_quiet(&mut self) -> bool {
+    fn is_quiet(&mut self, ask: Ask) -> bool {
         // A read may have taken what an event has told of later.
-        if self.stream.is_quiet() {
+        if self.stream.is_quiet() && ask == Ask::Worker {
             return true;
         }
+        self.stream.look_again();
         let read = self.stream.read(&mut [0]);
         matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
+}
+
+/// Who is asked whether an idle connection is still one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// The worker, who knows what had come when it last asked the system: enough for a request that can be made again.
+    Worker,
+    /// The system itself.
+    System,
 }
 
 /// The idle connections to one server, those of each worker for themselves.
@@ -57,6 +67,7 @@ impl Pool {
         &self,
         now: u64,
         most: u64,
+        ask: Ask,
         is_there: impl Fn(&Place) -> bool,
     ) -> Option<Link> {
         let links = self.0.get(home::current()?)?;
@@ -69,7 +80,7 @@ impl Pool {
                 drop(old);
                 return None;
             }
-            if is_there(&link.place) && link.is_quiet() {
+            if is_there(&link.place) && link.is_quiet(ask) {
                 link.reused = true;
                 return Some(link);
             }

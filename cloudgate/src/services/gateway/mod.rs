@@ -56,7 +56,7 @@ pub(crate) mod plain {
 use error::{Cause, Failure, Phase, UpstreamError};
 use exchange::{Answered, Exchange, Upload};
 use health::{Breaker, Circuit, milliseconds};
-use link::Shelf;
+use link::{Ask, Shelf};
 use rewrite::{Inbound, Outbound, OutboundLength};
 use server::Server;
 use stats::{Outcome, ServiceStats};
@@ -348,7 +348,8 @@ impl Group {
     ) -> Result<Answered, Failure> {
         let settings = &self.settings;
         let idempotent = rewrite::is_idempotent(request.method());
-        let mut idle = server.idle_link(dialer, settings.times.pool);
+        let ask = if idempotent { Ask::Worker } else { Ask::System };
+        let mut idle = server.idle_link(dialer, settings.times.pool, ask);
         loop {
             let link = match idle.take() {
                 Some(link) => {

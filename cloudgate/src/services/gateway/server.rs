@@ -10,7 +10,7 @@ use super::address::Address;
 use super::balance::key_of;
 use super::error::{Cause, Phase, UpstreamError};
 use super::health::{self, Health, milliseconds};
-use super::link::{Link, Pool};
+use super::link::{Ask, Link, Pool};
 use super::stats::{Now, ServerStats};
 use crate::net::dial::{Dialer, Place};
 use crate::net::home::{self, Notify};
@@ -166,16 +166,17 @@ impl Server {
     }
 
     /// An idle connection of this worker.
-    pub(crate) fn idle_link(&self, dialer: &Dialer, most: Duration) -> Option<Link> {
+    pub(crate) fn idle_link(&self, dialer: &Dialer, most: Duration, ask: Ask) -> Option<Link> {
         let (now, most) = (dialer.now(), milliseconds(most));
         match &self.at {
-            At::Fixed(_) => self.pool.take(now, most, |_| true),
+            At::Fixed(_) => self.pool.take(now, most, ask, |_| true),
             At::Named(name) => {
                 // Connections to where it was before are not used any more.
                 let there = name.known();
                 self.pool.take(
                     now,
                     most,
+                    ask,
                     |place| matches!(place, Place::Tcp(address) if there.contains(address)),
                 )
             }
