@@ -76,6 +76,16 @@ fn bodies_end_in_one_place_however_they_arrive() {
 }
 
 #[test]
+fn a_request_that_is_passed_on_stays_one_request() {
+    check("passed_on", properties::passed_on);
+}
+
+#[test]
+fn answers_of_servers_have_one_meaning_however_they_arrive() {
+    check("answer", properties::answer);
+}
+
+#[test]
 fn targets_and_queries_keep_their_meaning() {
     check("query", properties::query);
 }

@@ -8,14 +8,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
+
 use crate::app::multipart;
 use crate::message::range::{self, Selection};
 use crate::message::{Headers, RequestHead, Response, Version, query};
 use crate::proto::error::ParseError;
 use crate::proto::h1::encode::{self, Envelope, ResponseLength};
-use crate::proto::h1::{BodyLength, Decoder, Framing, parse_request};
+use crate::proto::h1::{
+    BodyLength, Decoder, Framing, ResponseEnd, ResponseFraming, parse_request, parse_response,
+};
 use crate::proto::limits::Limits;
 use crate::proto::proxy_protocol::{self, Source};
+use crate::services::gateway;
 use crate::services::gateway::stats::ServiceStats;
 
 /// WebSockets without a socket.
@@ -124,6 +129,57 @@ impl From<Framing> for Message {
             expects_continue: framing.expects_continue,
         }
     }
+}
+
+/// What a gateway sends to a server for the request head at the start of `input`; `None` where that is no whole head, or
+/// is refused.
+pub fn passed_on(input: &[u8]) -> Option<Vec<u8>> {
+    let mut head = RequestHead::default();
+    parse_request(input, &Limits::DEFAULT, &mut head).ok()??;
+    let framing = Framing::of(&head).ok()?;
+    Some(gateway::passed_on(head, framing.body))
+}
+
+/// The head of an answer, and what it says of the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// How many bytes it took.
+    pub consumed: usize,
+    /// The status.
+    pub status: u16,
+    /// The fields, in order.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// How the body ends (`UntilClose` is `None`), and whether the connection can be used again.
+    pub message: Result<(Option<Length>, bool), Refusal>,
+}
+
+/// Parses the head of an answer and its framing; `None` where more bytes are needed.
+///
+/// # Errors
+/// The rule that the head breaks.
+pub fn answer(input: &[u8], to_head: bool, limits: &Limits) -> Result<Option<Answer>, Refusal> {
+    let Some((consumed, head)) = parse_response(input, limits)? else {
+        return Ok(None);
+    };
+    let method = if to_head { Method::HEAD } else { Method::GET };
+    let message = ResponseFraming::of(&head, &method).map(|framing| {
+        let end = match framing.body {
+            ResponseEnd::None => Some(Length::None),
+            ResponseEnd::Sized(length) => Some(Length::Sized(length)),
+            ResponseEnd::Chunked => Some(Length::Chunked),
+            ResponseEnd::UntilClose => None,
+        };
+        (end, framing.keep_alive)
+    });
+    let fields = head.headers.iter();
+    Ok(Some(Answer {
+        consumed,
+        status: head.status.as_u16(),
+        fields: fields
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        message: message.map_err(Refusal::from),
+    }))
 }
 
 /// A body, as far as it was decoded.

@@ -3,11 +3,13 @@
 //! Each property takes any bytes and panics where cloudgate breaks a promise. The fuzz targets run
 //! them under libFuzzer; `tests/fuzz_seeds.rs` runs them on stable, with the seeds and mutations.
 
+mod answer;
 mod body;
 mod handshake;
 mod head;
 mod multipart;
 pub mod mutate;
+mod passed_on;
 mod proxy;
 mod query;
 mod range;
@@ -15,10 +17,12 @@ mod websocket;
 mod whole_form;
 mod whole_frames;
 
+pub use answer::answer;
 pub use body::framing_decode;
 pub use handshake::handshake;
 pub use head::head;
 pub use multipart::multipart;
+pub use passed_on::passed_on;
 pub use proxy::proxy;
 pub use query::query;
 pub use range::range;

@@ -30,6 +30,7 @@ pub(crate) mod table;
 mod tunnel;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -63,11 +64,14 @@ use stats::{Outcome, ServiceStats};
 use tunnel::Tunnel;
 
 use super::request_id::Id;
+use crate::message::request::{Head, Scope};
 use crate::message::{
-    BodyError, Deadline, Request, Response, Service, StartError, Upgrade, Version,
+    BodyError, Deadline, Request, RequestBody, RequestHead, Response, Service, StartError, Upgrade,
+    Version,
 };
 use crate::net::dial::Dialer;
 use crate::net::home;
+use crate::proto::h1::BodyLength;
 
 /// The servers of a gateway, and what is known of them.
 pub(crate) struct Group {
@@ -537,6 +541,30 @@ fn refuse(request: &Request<'_>) -> Option<Response> {
         return Some(Response::new(StatusCode::NO_CONTENT));
     }
     None
+}
+
+/// The head that a server gets for a request, for who tries whether that is one request too.
+pub(crate) fn passed_on(head: RequestHead, body: BodyLength) -> Vec<u8> {
+    let peer = SocketAddr::from(([192, 0, 2, 1], 4711));
+    let own = Head::Own(Arc::new(head));
+    let request = Request::assemble(own, peer, RequestBody::empty(), Scope::default());
+    let server = "http://10.0.0.9:3001".parse::<address::Address>();
+    let server = server.expect("a URL of a host and a port");
+    let with = Outbound {
+        settings: &Settings::default(),
+        server: &server,
+        id: &Id::of(&request),
+        length: match body {
+            BodyLength::None => OutboundLength::None,
+            BodyLength::Sized(length) => OutboundLength::Sized(length),
+            BodyLength::Chunked => OutboundLength::Chunked,
+        },
+        upgrade: false,
+        expects_continue: false,
+    };
+    let mut out = Vec::new();
+    rewrite::request(&mut out, &request, &with);
+    out
 }
 
 impl Service for Gateway {
